@@ -14,7 +14,7 @@ use crate::tree::{Class, Expr, Statement};
 pub const KINDS: &[Kind] = &[Kind {
     name: "values that decide nothing",
     manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html",
-    test: Test::Words(deciding),
+    test: Test::Words(&[deciding]),
 }];
 
 fn deciding(statement: &mut Statement, _: &Names<'_>) -> bool {

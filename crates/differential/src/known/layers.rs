@@ -18,7 +18,7 @@ use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Statem
 pub const KINDS: &[Kind] = &[Kind {
     name: "windows and set operations in layers",
     manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-usage.html",
-    test: Test::Words(in_layers),
+    test: Test::Words(&[in_layers]),
 }];
 
 fn in_layers(statement: &mut Statement, _: &Names) -> bool {

@@ -41,8 +41,8 @@ enum Test {
     Plan,
     /// MariaDB says what Rauk says when dates may be zero.
     ZeroDates,
-    /// MariaDB says what Rauk says when the statement is put in these words.
-    Words(fn(&mut Statement, &Names<'_>) -> bool),
+    /// MariaDB says what Rauk says when the statement is put in one of these words.
+    Words(&'static [fn(&mut Statement, &Names<'_>) -> bool]),
     /// MariaDB says what Rauk says when rows or assignments are taken in one of these orders.
     Orders(fn(&Statement, &Names<'_>) -> Vec<Statement>),
     /// MariaDB warns of Rauk's error, or would if it passed over errors.
@@ -131,13 +131,14 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
     for kind in KINDS.iter().copied().flatten() {
         let holds = match kind.test {
             Test::Plan => pair.by_other_plans(e.schema, e.statement, e.answers).iter().any(agrees),
-            Test::Words(change) => {
-                let mut other = e.statement.clone();
-                let is_other = change(&mut other, e.names);
-                if change(&mut all, e.names) {
+            Test::Words(changes) => {
+                if changes[0](&mut all, e.names) {
                     changed.push(kind);
                 }
-                is_other && pair.in_other_words(&other, e.answers).iter().any(agrees)
+                changes.iter().any(|change| {
+                    let mut other = e.statement.clone();
+                    change(&mut other, e.names) && pair.in_other_words(&other, e.answers).iter().any(agrees)
+                })
             }
             Test::ZeroDates => {
                 // Where Rauk refuses to store a zero date, MariaDB stores it.

@@ -87,20 +87,6 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // MariaDB takes no value out of BIT_OR when a frame loses rows.
-        name: "bits of a frame that loses rows",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-frames.html",
-        test: Test::Value(|e, at, _, _| {
-            e.shows(at, &|expr| match expr {
-                Expr::Window { function, frame, .. } => {
-                    let loses = !frame.is_empty() && !frame.contains("UNBOUNDED PRECEDING");
-                    loses && begins(function, &["BIT_OR(", "BIT_AND("])
-                }
-                _ => false,
-            })
-        }),
-    },
-    Kind {
         // CAST AS UNSIGNED keeps a negative number's bits. A difference of an unsigned DECIMAL may be negative;
         // MariaDB makes it zero in a temporary table.
         name: "unsigned numbers",
