@@ -31,7 +31,7 @@ pub const KINDS: &[Kind] = &[
         // HAVING; MariaDB looks for columns alone, and for the last name.
         name: "group keys in expressions and in HAVING",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-handling.html",
-        test: Test::Words(&[keys_as_aggregates]),
+        test: Test::Words(&[keys_as_aggregates, all_keys_as_aggregates]),
     },
     Kind {
         // A NULL among the rows of a subquery makes what it does not decide unknown. MariaDB forgets it below NOT and
@@ -83,7 +83,7 @@ pub const KINDS: &[Kind] = &[
         // without the tables and columns around them.
         name: "views and common tables as they are read",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/derived-table-optimization.html",
-        test: Test::Words(&[as_read]),
+        test: Test::Words(&[as_read, without_view]),
     },
     Kind {
         // All rows have the same rank where nothing orders them; MariaDB asks for an order. Its distance from an
@@ -456,12 +456,12 @@ fn has_window(expr: &Expr) -> bool {
     }
 }
 
-fn as_read(statement: &mut Statement, _: &Names) -> bool {
-    without_view(statement) | without_unread(statement)
+fn as_read(statement: &mut Statement, names: &Names) -> bool {
+    without_view(statement, names) | without_unread(statement)
 }
 
 /// The query itself in the place of a view.
-fn without_view(statement: &mut Statement) -> bool {
+fn without_view(statement: &mut Statement, _: &Names) -> bool {
     let Statement::View { query, .. } = statement else { return false };
     *statement = Statement::Query(query.clone());
     true
@@ -636,6 +636,15 @@ fn hide(expr: &mut Expr, gone: &[Expr]) {
 
 /// Group keys are the least of their group, where they are parts of something and in HAVING.
 fn keys_as_aggregates(statement: &mut Statement, _: &Names) -> bool {
+    least_keys(statement, false)
+}
+
+/// Columns too, of which MariaDB has that of another group beside an aggregate.
+fn all_keys_as_aggregates(statement: &mut Statement, _: &Names) -> bool {
+    least_keys(statement, true)
+}
+
+fn least_keys(statement: &mut Statement, columns: bool) -> bool {
     let mut changed = false;
     walk_mut(statement, &mut |node| {
         let NodeMut::Select(select) = node else { return };
@@ -649,8 +658,7 @@ fn keys_as_aggregates(statement: &mut Statement, _: &Names) -> bool {
             let is_first = keys.contains(&item.expr) && !met.contains(&item.expr);
             met.push(item.expr.clone());
             if !is_first {
-                // Of a date beside an aggregate MariaDB has that of another group.
-                let is_shown = |key: &&Expr| !matches!(key, Expr::Column { .. }) || is_temporal(key.class());
+                let is_shown = |key: &&Expr| columns || !matches!(key, Expr::Column { .. });
                 let expressions: Vec<Expr> = keys.iter().filter(is_shown).cloned().collect();
                 changed |= aggregate_keys(&mut item.expr, &expressions);
             }
@@ -660,10 +668,6 @@ fn keys_as_aggregates(statement: &mut Statement, _: &Names) -> bool {
         }
     });
     changed
-}
-
-fn is_temporal(class: Class) -> bool {
-    matches!(class, Class::Date | Class::Time | Class::DateTime)
 }
 
 fn aggregate_keys(expr: &mut Expr, keys: &[Expr]) -> bool {

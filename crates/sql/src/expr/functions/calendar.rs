@@ -335,6 +335,10 @@ fn add_time(c: &Call<'_, '_>, context: &mut Context, sign: i64) -> Result<Value>
         }
         Moment::Date(start) => {
             let Some(sum) = start.add_micros(micros) else {
+                // The zero date has no day to count from.
+                if start.is_zero() {
+                    return Ok(Value::Null);
+                }
                 context.warn_or_fail(
                     codes::DATETIME_FUNCTION_OVERFLOW,
                     "Datetime function: datetime field overflow".into(),
