@@ -2,41 +2,13 @@
 
 use super::evidence::{Evidence, begins};
 use super::{Kind, Test, are_data_errors};
-use crate::compare::{Category, Cell};
-use crate::run::outcome::Outcome;
-use crate::schema::Column;
+use crate::compare::{self, Category, Cell};
+use crate::run::outcome::{Outcome, Row};
+use crate::schema::{Column, Table};
 use crate::tree::feature::Feature;
-use crate::tree::{Expr, From, Source, Statement};
+use crate::tree::{Source, Statement};
 
 pub const KINDS: &[Kind] = &[
-    Kind {
-        // In an UPDATE of several tables, assignments may see the values from before or from assignments to their left.
-        // In a DELETE a parent may come before its children, which a cascade has deleted then, or behind another parent
-        // whose cascade has deleted what refers to it.
-        name: "the order of a change",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/update.html",
-        test: Test::Answers(|e| match e.statement {
-            Statement::Update { from: From::Join { .. }, set, .. } => {
-                let fails = match e.category {
-                    Category::Code(0, code) | Category::Code(code, 0) => are_data_errors(code, code),
-                    _ => false,
-                };
-                (e.differs_in_rows() || fails)
-                    && set.iter().any(|(_, value)| set.iter().any(|(place, _)| reads(value, place)))
-            }
-            Statement::Delete { from, order, .. } if order.is_empty() => {
-                let foreign = || e.schema.tables.iter().flat_map(|table| &table.foreign);
-                let acts = foreign().any(|key| ["CASCADE", "SET NULL"].contains(&key.on_delete));
-                let is_counted = matches!(e.category, Category::Affected | Category::Contents);
-                match (e.category, from) {
-                    (Category::Code(0, 1451) | Category::Code(1451, 0), _) => acts,
-                    (_, From::Join { .. }) => is_counted && foreign().next().is_some(),
-                    _ => acts && is_counted && e.has(Feature::Ignore),
-                }
-            }
-            _ => false,
-        }),
-    },
     Kind {
         // MySQL 8 looks for columns without a value and a default row by row: no row, no error; two rows, two warnings.
         name: "columns without a value and a default, by row",
@@ -61,23 +33,17 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         // A column that only ON DUPLICATE KEY UPDATE names is not given a value by the INSERT; MariaDB takes it for
-        // one that is. Of two rows that the new one collides with, MySQL takes that of the first key; MariaDB takes a
-        // unique HASH key for the last one, and does not see that the new values of a row collide by such a key. A
-        // row that is set to what it was is not counted; MariaDB counts it where a column without a value is NULL
-        // before and behind.
+        // one that is. A row that is set to what it was is not counted; MariaDB counts it where a column without a
+        // value is NULL before and behind.
         name: "rows that collide",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/insert-on-duplicate.html",
         test: Test::Answers(|e| {
-            let (Some(table), Statement::Insert { verb, columns, on_duplicate, .. }) = (e.target(), e.change()) else {
+            let (Some(table), Statement::Insert { columns, on_duplicate, .. }) = (e.target(), e.change()) else {
                 return false;
             };
             let is_missing = |name: &String| !columns.contains(name) && table.column(name).is_some_and(needs_value);
-            let by_hash = table.keys.iter().any(|key| key.unique && key.hash);
-            let collides = *verb == "REPLACE" || !on_duplicate.is_empty();
             match e.category {
-                Category::Code(_, 1364 | 1423) if on_duplicate.iter().any(|(name, _)| is_missing(name)) => true,
-                Category::Code(0, 1062) | Category::Code(1062, 0) => by_hash && collides,
-                _ if by_hash && collides => e.differs_in_rows(),
+                Category::Code(_, 1364 | 1423) => on_duplicate.iter().any(|(name, _)| is_missing(name)),
                 Category::Affected => {
                     let counted = |outcome: &Outcome| match outcome {
                         Outcome::Done { affected, .. } => *affected,
@@ -126,7 +92,13 @@ pub const KINDS: &[Kind] = &[
             match e.category {
                 Category::Code(4025, code) => (code == 3140 || are_data_errors(code, 4025)) && has_json(all()),
                 Category::Code(code, 3140) => (code == 0 || are_data_errors(code, 3140)) && has_json(all()),
-                Category::Affected | Category::Contents => e.has(Feature::Ignore) && has_json(changed_columns(e)),
+                Category::Affected | Category::Contents => {
+                    e.has(Feature::Ignore)
+                        && e.answers.contents.iter().all(|(table, a, b)| {
+                            compare::same_rows(a, b)
+                                || e.schema.table(table).is_some_and(|table| only_nulls_more(table, a, b))
+                        })
+                }
                 _ => false,
             }
         }),
@@ -156,13 +128,20 @@ fn needs_value(column: &Column) -> bool {
     !column.nullable && column.default.is_none()
 }
 
-/// The value reads the column that an assignment changes.
-fn reads(value: &Expr, place: &Expr) -> bool {
-    value == place
-        || match value {
-            Expr::Form { arguments, .. } => arguments.iter().any(|argument| reads(argument, place)),
-            _ => false,
+/// Each row that only Rauk has has the JSON that stands for one that is missing.
+fn only_nulls_more(table: &Table, reference: &Outcome, rauk: &Outcome) -> bool {
+    let mut left: Vec<&Row> = reference.rows().unwrap_or_default().iter().collect();
+    let is_null = |row: &Row| {
+        let mut cells = table.columns.iter().zip(row);
+        cells.any(|(column, cell)| column.kind.sql == "JSON" && cell.as_deref() == Some(b"null"))
+    };
+    rauk.rows().unwrap_or_default().iter().all(|row| match left.iter().position(|other| *other == row) {
+        Some(at) => {
+            left.swap_remove(at);
+            true
         }
+        None => is_null(row),
+    })
 }
 
 /// Columns of the tables that the statement changes.

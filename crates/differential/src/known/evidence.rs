@@ -45,11 +45,6 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// The rows, or the tables after a change, differ.
-    pub fn differs_in_rows(&self) -> bool {
-        matches!(self.category, Category::Rows | Category::Affected | Category::Contents)
-    }
-
     /// An expression of this kind stands somewhere.
     pub fn any(&self, of: impl Fn(&Expr) -> bool) -> bool {
         let mut found = false;
@@ -66,7 +61,11 @@ impl<'a> Evidence<'a> {
         if self.category == Category::Contents {
             return self.stored(at);
         }
-        let of = |returning: &[Item]| returning.get(at).map(|item| item.expr.clone()).into_iter().collect();
+        // What is given back of a column is what is put into it.
+        let of = |returning: &[Item]| match returning.get(at).map(|item| &item.expr) {
+            Some(expr @ Expr::Column { name, .. }) => [vec![expr.clone()], self.stored_in(name)].concat(),
+            other => other.cloned().into_iter().collect(),
+        };
         match self.change() {
             Statement::Query(query) | Statement::View { query, .. } => items(query, at),
             Statement::Insert { returning, .. } | Statement::Delete { returning, .. } => of(returning),
@@ -76,9 +75,11 @@ impl<'a> Evidence<'a> {
 
     /// What a change puts into a column of its table.
     fn stored(&self, at: usize) -> Vec<Expr> {
-        let Some(name) = self.target().and_then(|table| table.columns.get(at)).map(|column| &column.name) else {
-            return Vec::new();
-        };
+        let column = self.target().and_then(|table| table.columns.get(at));
+        column.map_or(Vec::new(), |column| self.stored_in(&column.name))
+    }
+
+    fn stored_in(&self, name: &str) -> Vec<Expr> {
         match self.change() {
             Statement::Insert { columns, source, .. } => {
                 let Some(place) = columns.iter().position(|column| column == name) else { return Vec::new() };

@@ -1,15 +1,65 @@
-//! Windows in layers: a block whose windows MariaDB computes one at a time, behind its groups.
+//! Queries in layers: a block whose windows MariaDB computes one at a time, behind its groups, and a set operation whose
+//! sides are computed before it.
 //!
 //! MariaDB sorts the rows of several windows into one order and loses ends of partitions: MAX over a partition is
 //! that of a part of it, LEAD gives the row itself. And it loses groups for which HAVING holds when windows read
 //! them. So the innermost derived table has the columns, or the keys and aggregates, that the list names; each
 //! further one adds a window; the block's own list names what they give.
+//!
+//! Of a set operation in a set operation it forgets ALL, and takes the rows of `a EXCEPT (b EXCEPT ALL c)` for those of
+//! `a EXCEPT b EXCEPT c`. So the inner one becomes a derived table.
 
+use super::names::Names;
 use super::words::is_aggregate;
-use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select};
+use super::{Kind, Test};
+use crate::tree::visit::{NodeMut, walk_mut};
+use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Statement};
+
+pub const KINDS: &[Kind] = &[Kind {
+    name: "windows and set operations in layers",
+    manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-usage.html",
+    test: Test::Words(&[in_layers]),
+}];
+
+fn in_layers(statement: &mut Statement, _: &Names) -> bool {
+    let (mut changed, mut number) = (false, 0);
+    walk_mut(statement, &mut |node| {
+        let NodeMut::Query(query) = node else { return };
+        match &mut query.body {
+            Body::Select(select) => {
+                if let Some(whole) = of(select, &mut number) {
+                    **select = whole;
+                    query.lock = "";
+                    changed = true;
+                }
+            }
+            Body::Set { left, right, .. } => {
+                for side in [left, right] {
+                    if matches!(side.body, Body::Set { .. }) {
+                        **side = around(side, &mut number);
+                        changed = true;
+                    }
+                }
+            }
+            _ => {}
+        }
+    });
+    changed
+}
+
+/// The rows of a query as a derived table.
+fn around(query: &Query, number: &mut u32) -> Query {
+    let alias = next(number);
+    let items = query.first_select().map(|select| select.items.as_slice()).unwrap_or_default();
+    let item =
+        |item: &Item| Item { expr: Expr::column(&alias, &item.alias, item.expr.class()), alias: item.alias.clone() };
+    let mut select = Select::of(items.iter().map(item).collect());
+    select.from = Some(From::Derived { query: Box::new(query.clone()), alias, lateral: false });
+    Query::of(Body::Select(Box::new(select)))
+}
 
 /// The block in layers; `None` if it has no windows, or is one already.
-pub fn of(select: &Select, number: &mut u32) -> Option<Select> {
+fn of(select: &Select, number: &mut u32) -> Option<Select> {
     let mut layers = Layers { keys: select.group.clone(), grouped: is_grouped(select), found: Vec::new() };
     let mut windows: Vec<Expr> = Vec::new();
     for item in &select.items {

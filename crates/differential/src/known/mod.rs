@@ -9,10 +9,12 @@
 //! itself nobody is asked again, so that what is generated without one right answer is found.
 
 mod changes;
+mod deciding;
 mod errors;
 mod evidence;
 mod layers;
 mod names;
+mod orders;
 mod places;
 mod types;
 mod values;
@@ -37,8 +39,12 @@ pub struct Kind {
 enum Test {
     /// MariaDB says what Rauk says when it plans otherwise.
     Plan,
-    /// MariaDB says what Rauk says when the statement is put in these words.
-    Words(fn(&mut Statement, &Names<'_>) -> bool),
+    /// MariaDB says what Rauk says when dates may be zero.
+    ZeroDates,
+    /// MariaDB says what Rauk says when the statement is put in one of these words.
+    Words(&'static [fn(&mut Statement, &Names<'_>) -> bool]),
+    /// MariaDB says what Rauk says when rows or assignments are taken in one of these orders.
+    Orders(fn(&Statement, &Names<'_>) -> Vec<Statement>),
     /// MariaDB warns of Rauk's error, or would if it passed over errors.
     Warnings(fn(&Evidence<'_>, &[u16], u16) -> bool),
     /// Only types differ, and this column's may: its number, MariaDB's family of types, Rauk's.
@@ -53,7 +59,16 @@ enum Test {
 pub const MOST: usize = 40;
 
 /// What is asked of MariaDB comes first.
-pub const KINDS: &[&[Kind]] = &[words::KINDS, errors::KINDS, types::KINDS, values::KINDS, changes::KINDS];
+pub const KINDS: &[&[Kind]] = &[
+    words::KINDS,
+    layers::KINDS,
+    deciding::KINDS,
+    orders::KINDS,
+    errors::KINDS,
+    types::KINDS,
+    values::KINDS,
+    changes::KINDS,
+];
 
 /// The kind that a difference is of.
 pub fn find(
@@ -104,8 +119,8 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
         None => true,
         // Other words have other types.
         Some(Category::Types | Category::Warnings) => !matches!(e.category, Category::Types | Category::Warnings),
-        // Values that are known to be shown in two ways.
-        Some(category @ (Category::Rows | Category::Contents)) => {
+        // What is left is known.
+        Some(category @ (Category::Rows | Category::Contents | Category::Affected | Category::Code(..))) => {
             let rest = Evidence::new(e.statement, category, said, e.schema, e.names);
             by_columns(&rest).or_else(|| by_answers(&rest)).is_some()
         }
@@ -116,14 +131,23 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
     for kind in KINDS.iter().copied().flatten() {
         let holds = match kind.test {
             Test::Plan => pair.by_other_plans(e.schema, e.statement, e.answers).iter().any(agrees),
-            Test::Words(change) => {
-                let mut other = e.statement.clone();
-                let is_other = change(&mut other, e.names);
-                if change(&mut all, e.names) {
+            Test::Words(changes) => {
+                if changes[0](&mut all, e.names) {
                     changed.push(kind);
                 }
-                is_other && pair.in_other_words(&other, e.answers).iter().any(agrees)
+                changes.iter().any(|change| {
+                    let mut other = e.statement.clone();
+                    change(&mut other, e.names) && pair.in_other_words(&other, e.answers).iter().any(agrees)
+                })
             }
+            Test::ZeroDates => {
+                // Where Rauk refuses to store a zero date, MariaDB stores it.
+                let stores = |said: &Answers| said.reference.error_code().is_none() && is_zero_date(e.rauk_message());
+                pair.with_zero_dates(e.statement, e.answers).iter().any(|said| agrees(said) || stores(said))
+            }
+            Test::Orders(others) => others(e.statement, e.names)
+                .iter()
+                .any(|other| pair.in_other_words(other, e.answers).iter().any(agrees)),
             Test::Warnings(is_meant) => match e.category {
                 Category::Code(reference, rauk) if rauk != 0 && e.is_change() => {
                     let warned = pair.warned_of(e.statement, reference != 0);
@@ -139,6 +163,12 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
     }
     // Several differences in one statement.
     (changed.len() > 1 && pair.in_other_words(&all, e.answers).iter().any(agrees)).then(|| changed[0])
+}
+
+/// `Incorrect date value: '0000-00-00' for column 'c' at row 1`
+fn is_zero_date(message: &str) -> bool {
+    message.starts_with("Incorrect date")
+        && message.split('\'').nth(1).is_some_and(|value| value.starts_with("0000-00-00"))
 }
 
 #[cfg(test)]

@@ -68,6 +68,11 @@ impl<'a> Names<'a> {
         self.schema.table(self.target.as_deref()?)
     }
 
+    /// Some table refers to another one.
+    pub fn has_foreign_keys(&self) -> bool {
+        self.schema.tables.iter().any(|table| !table.foreign.is_empty())
+    }
+
     pub fn is_common_table(&self, name: &str) -> bool {
         self.common.contains_key(name)
     }

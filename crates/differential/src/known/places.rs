@@ -109,7 +109,8 @@ impl Search {
             Expr::Form { form, arguments, .. } => {
                 let is_open = is_open || form.contains(" AND ") || form.contains(" OR ");
                 // What stands behind a NULL is not looked at.
-                let stops = form.starts_with("FIELD(") || form.starts_with("COUNT(DISTINCT {0}, {1}");
+                let stops =
+                    ["FIELD(", "COUNT(DISTINCT {0}, {1}", "SUBSTRING("].iter().any(|begin| form.starts_with(begin));
                 for (at, argument) in arguments.iter().enumerate() {
                     self.expr(argument, is_open || stops && at > 0);
                 }

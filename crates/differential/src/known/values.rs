@@ -2,7 +2,7 @@
 
 use super::evidence::{Evidence, begins, is_null, number};
 use super::{Kind, Test};
-use crate::compare::{self, Category, Cell};
+use crate::compare::{self, Cell};
 use crate::tree::feature::Feature;
 use crate::tree::visit::{Node, walk};
 use crate::tree::{Class, Expr};
@@ -25,19 +25,12 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // In MySQL 8 the scale of ROUND and TRUNCATE is not larger than that of their argument.
-        name: "scale of ROUND and TRUNCATE",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/mathematical-functions.html#function_round",
-        test: Test::Value(|e, at, a, b| {
-            e.shows(at, &|expr| begins(expr, &["ROUND(", "TRUNCATE("])) && without_zeros(a) == without_zeros(b)
-        }),
-    },
-    Kind {
-        // MySQL 8 shows all digits of a variance or deviation, MariaDB four behind those of its argument. A quotient,
-        // and an average, has digits behind its scale until it is stored in a temporary table: whether it is, the
-        // plan decides. A product of DECIMALs loses digits beyond nine words of nine; MariaDB's CUME_DIST has ten
-        // digits. A DOUBLE of fixed digits has others in an expression.
-        name: "digits behind the scale",
+        // In MySQL 8 the scale of ROUND and TRUNCATE is not larger than that of their argument, and it shows all digits
+        // of a variance or deviation, MariaDB four behind those of its argument. A quotient, and an average, has
+        // digits behind its scale until it is stored in a temporary table: whether it is, the plan decides. A product
+        // of DECIMALs loses digits beyond nine words of nine; MariaDB's CUME_DIST has ten digits. A DOUBLE of fixed
+        // digits has others in an expression.
+        name: "digits behind the point",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/arithmetic-functions.html",
         test: Test::Value(|e, at, a, b| {
             let divides = |expr: &Expr| match expr {
@@ -48,20 +41,23 @@ pub const KINDS: &[Kind] = &[
                 }
                 _ => false,
             };
-            near(a, b) && (e.shows(at, &divides) || e.shows_column(at, &|column| column.kind.sql == "DOUBLE(8,2)"))
+            let is_rounded = || e.shows(at, &|expr| begins(expr, &["ROUND(", "TRUNCATE("]));
+            without_zeros(a) == without_zeros(b) && is_rounded()
+                || near(a, b)
+                    && (e.shows(at, &divides) || e.shows_column(at, &|column| column.kind.sql == "DOUBLE(8,2)"))
         }),
     },
     Kind {
-        // Whether a function gives a zero date or NULL under NO_ZERO_DATE. The year zero has four digits in MySQL.
-        name: "zeros of dates and years",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/date-and-time-types.html",
+        // The year zero has four digits in MySQL. A YEAR and a TINYINT agree on a number here; they are a TINYINT in
+        // MariaDB, that has no year. TO_DAYS of the zero date is NULL by MySQL's manual.
+        name: "years and days",
+        manual: "https://dev.mysql.com/doc/refman/8.0/en/year.html",
         test: Test::Value(|e, at, a, b| {
-            let is_date = |cell: &Cell| cell.as_ref().is_none_or(|bytes| bytes.starts_with(b"0000-00-00"));
-            let is_year = |cell: &Cell| matches!(cell.as_deref(), Some(b"0000" | b"0"));
-            let of_year = || e.shows_column(at, &|column| column.kind.sql == "YEAR");
-            // NULL by MySQL's manual.
+            let of = |kind: &'static str| e.shows_column(at, &|column| column.kind.sql.starts_with(kind));
+            let is_zero = |cell: &Cell| matches!(cell.as_deref(), Some(b"0000" | b"0"));
+            let is_cut = matches!(a.as_deref(), Some(b"127" | b"255")) && (of("TINYINT") || of("BOOL"));
             let is_day = || b.is_none() && number(a) == Some(0.0) && e.shows(at, &|expr| begins(expr, &["TO_DAYS("]));
-            is_date(a) && is_date(b) || is_year(a) && is_year(b) && of_year() || is_day()
+            (is_zero(a) && is_zero(b) || is_cut) && of("YEAR") || is_day()
         }),
     },
     Kind {
@@ -91,20 +87,6 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // MariaDB takes no value out of BIT_OR when a frame loses rows.
-        name: "bits of a frame that loses rows",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-frames.html",
-        test: Test::Value(|e, at, _, _| {
-            e.shows(at, &|expr| match expr {
-                Expr::Window { function, frame, .. } => {
-                    let loses = !frame.is_empty() && !frame.contains("UNBOUNDED PRECEDING");
-                    loses && begins(function, &["BIT_OR(", "BIT_AND("])
-                }
-                _ => false,
-            })
-        }),
-    },
-    Kind {
         // CAST AS UNSIGNED keeps a negative number's bits. A difference of an unsigned DECIMAL may be negative;
         // MariaDB makes it zero in a temporary table.
         name: "unsigned numbers",
@@ -115,35 +97,6 @@ pub const KINDS: &[Kind] = &[
             let is_unsigned = || e.shows_column(at, &|column| column.kind.sql == "DECIMAL(8,3) UNSIGNED");
             b >= 18_446_744_073_709_000_000.0 && of(&["CAST({0} AS UNSIGNED)"])
                 || a == 0.0 && b < 0.0 && of(&["({0} - {1})"]) && is_unsigned()
-        }),
-    },
-    Kind {
-        // A value beside NULL in `<=>` and IN, and the upper bound of a BETWEEN whose lower one decides, are not
-        // converted here; MariaDB converts them, and warns. It does not look at what IS UNKNOWN and IS NULL ask of,
-        // where that is never NULL.
-        name: "warnings of values that decide nothing",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html",
-        test: Test::Answers(|e| {
-            let decides_nothing = |expr: &Expr| match expr {
-                Expr::Form { form, arguments, .. } => match *form {
-                    "({0} <=> {1})" => arguments.iter().any(is_null),
-                    // The values behind one that is equal.
-                    "({0} IN ({1}, {2}, {3}))" | "({0} NOT IN ({1}, {2}))" => true,
-                    "({0} BETWEEN {1} AND {2})" | "({0} NOT BETWEEN {1} AND {2})" => true,
-                    "({0} IS UNKNOWN)" => true,
-                    "({0} IS NULL)" | "({0} IS NOT NULL)" => begins(&arguments[0], &["CAST("]),
-                    "CAST({0} AS UNSIGNED)" | "ELT({0}, {1}, {2})" => true,
-                    _ => false,
-                },
-                _ => false,
-            };
-            // A strict change refuses what a query warns of.
-            let is_never_null = |expr: &Expr| begins(expr, &["({0} IS UNKNOWN)", "({0} IS NULL)", "({0} IS NOT NULL)"]);
-            // MariaDB warns twice of a number that no integer has.
-            let is_huge =
-                |expr: &Expr| matches!(expr, Expr::Literal { text, .. } if text == "1e30" || text.len() == 20);
-            e.category == Category::Warnings && (e.any(decides_nothing) || e.any(is_huge))
-                || e.category == Category::Code(0, 1292) && e.is_change() && e.any(is_never_null)
         }),
     },
 ];

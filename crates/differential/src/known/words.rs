@@ -7,7 +7,7 @@
 //! Each function changes a statement and says whether there was something to change.
 
 use super::names::Names;
-use super::{Kind, Test, layers};
+use super::{Kind, Test};
 use crate::generate::forms::{AGGREGATES, BITS, CHOICES, STATISTICS};
 use crate::tree::visit::{self, NodeMut, walk_mut};
 use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Statement};
@@ -20,39 +20,32 @@ pub const KINDS: &[Kind] = &[
         test: Test::Plan,
     },
     Kind {
-        // MariaDB sorts the rows of several windows into one order and loses ends of partitions, and loses groups for
-        // which HAVING holds when windows read them.
-        name: "windows in layers",
-        manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-usage.html",
-        test: Test::Words(in_layers),
-    },
-    Kind {
         // MySQL 8 gives the row of the total also where there are no rows to sum up. MariaDB shows NULL once for a
         // key that is selected twice, and keeps what a key in an expression had in the group before.
         name: "ROLLUP as groupings",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-modifiers.html",
-        test: Test::Words(rollup_by_union),
+        test: Test::Words(&[rollup_by_union]),
     },
     Kind {
         // MySQL finds a group key inside of a larger expression, in a list twice, and by its qualified name in
         // HAVING; MariaDB looks for columns alone, and for the last name.
         name: "group keys in expressions and in HAVING",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-handling.html",
-        test: Test::Words(keys_as_aggregates),
+        test: Test::Words(&[keys_as_aggregates, all_keys_as_aggregates]),
     },
     Kind {
         // A NULL among the rows of a subquery makes what it does not decide unknown. MariaDB forgets it below NOT and
         // IS UNKNOWN, beside dates, and behind MIN and MAX.
         name: "IN, ANY and ALL by existence",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/all-subqueries.html",
-        test: Test::Words(by_existence),
+        test: Test::Words(&[by_existence, by_existence_outside]),
     },
     Kind {
         // MariaDB says 0 for (NULL, 1) = (2, 1), drops rows of an outer join for which (1, 1) < (12, NULL) is true,
         // mixes collations inside of rows, and joins by `a <=> b` alone where `a = b` is asked for too.
         name: "comparisons in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html",
-        test: Test::Words(compared),
+        test: Test::Words(&[compared]),
     },
     Kind {
         // A number and a text are compared as DOUBLE, a YEAR and a number as numbers. MariaDB converts what does not
@@ -60,29 +53,29 @@ pub const KINDS: &[Kind] = &[
         // a year.
         name: "compared numbers",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/type-conversion.html",
-        test: Test::Words(compared_numbers),
+        test: Test::Words(&[compared_numbers]),
     },
     Kind {
         // REPLACE with NULL is NULL; FIELD and MAKE_SET pass over a NULL, INTERVAL of NULL is -1, and none of them
         // asks for a row of an outer join that is not NULL. CRC32 of NULL is NULL. TIME_TO_SEC is whole seconds.
         // NULLIF(a, MAX(a)) of a group by `a` is NULL. GREATEST and LEAST of texts compare texts also where a number
-        // is asked for.
+        // is asked for. The largest TIME has no fraction. A value that a frame loses is not in BIT_OR any more.
         name: "functions in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/functions.html",
-        test: Test::Words(functions),
+        test: Test::Words(&[functions]),
     },
     Kind {
         // MariaDB shows the sign of a DECIMAL zero, and compares by it.
         name: "zeros without a sign",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/precision-math-decimal-characteristics.html",
-        test: Test::Words(unsigned_zeros),
+        test: Test::Words(&[unsigned_zeros]),
     },
     Kind {
         // MIN and MAX of ENUM and SET compare texts, as both manuals say, and are texts here. MariaDB sorts by
         // number, finds them by number where it has a key, and has their number where it groups.
         name: "MIN and MAX of members",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/aggregate-functions.html",
-        test: Test::Words(texts_of_members),
+        test: Test::Words(&[texts_of_members]),
     },
     Kind {
         // A view is its query. MariaDB's keeps the character set of a CAST alone, whose default is another collation,
@@ -90,26 +83,26 @@ pub const KINDS: &[Kind] = &[
         // without the tables and columns around them.
         name: "views and common tables as they are read",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/derived-table-optimization.html",
-        test: Test::Words(as_read),
+        test: Test::Words(&[as_read, without_view]),
     },
     Kind {
         // All rows have the same rank where nothing orders them; MariaDB asks for an order. Its distance from an
         // unsigned number has no sign.
         name: "windows in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-frames.html",
-        test: Test::Words(windows),
+        test: Test::Words(&[windows]),
     },
     Kind {
         // A signed and an unsigned integer agree on a BIGINT in MySQL 8, with which a sum may leave its range; on a
-        // DECIMAL in MariaDB.
-        name: "signed and unsigned numbers",
+        // DECIMAL in MariaDB. It does not see that 0 - -9223372036854775808 leaves it.
+        name: "whole numbers of a range",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/out-of-range-and-overflow.html",
-        test: Test::Words(signed_mixes),
+        test: Test::Words(&[signed_mixes, negative_subtrahends]),
     },
 ];
 
 /// What became of an expression.
-enum Step {
+pub(super) enum Step {
     Same,
     /// Another one is in its place.
     Changed,
@@ -118,7 +111,7 @@ enum Step {
 }
 
 /// Does something to every expression, each once.
-fn each(statement: &mut Statement, change: &mut dyn FnMut(&mut Expr) -> Step) -> bool {
+pub(super) fn each(statement: &mut Statement, change: &mut dyn FnMut(&mut Expr) -> Step) -> bool {
     let (mut changed, mut is_done) = (false, false);
     walk_mut(statement, &mut |node| {
         let NodeMut::Expr(expr) = node else { return };
@@ -142,7 +135,7 @@ fn wrap(expr: &mut Expr, form: &'static str) -> Step {
 }
 
 /// Other words for forms, with the same arguments.
-fn reworded(statement: &mut Statement, words: &[(&'static str, &'static str)]) -> bool {
+pub(super) fn reworded(statement: &mut Statement, words: &[(&'static str, &'static str)]) -> bool {
     each(statement, &mut |expr| match expr {
         Expr::Form { form, .. } => match words.iter().find(|(from, _)| from == form) {
             Some((_, to)) => {
@@ -184,6 +177,54 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
         ],
     ) | extremes_of_texts(statement)
         | unsigned_bits(statement)
+        | wide_quotients(statement)
+        | largest_times(statement)
+        | bits_of_frames(statement)
+}
+
+/// The largest TIME has no fraction.
+fn largest_times(statement: &mut Statement) -> bool {
+    const CLIPPED: &str = "CASE WHEN TIME_TO_SEC({0}) >= 3020399 THEN TIME'838:59:59' \
+                           WHEN TIME_TO_SEC({0}) <= -3020399 THEN TIME'-838:59:59' ELSE {0} END";
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, class: Class::Time, .. }
+            if ["TIMEDIFF(", "ADDTIME(", "SUBTIME("].iter().any(|begin| form.starts_with(begin)) =>
+        {
+            wrap(expr, CLIPPED)
+        }
+        _ => Step::Same,
+    })
+}
+
+/// BIT_OR of a frame as the largest of each bit: MariaDB takes no value out of it when the frame loses a row.
+fn bits_of_frames(statement: &mut Statement) -> bool {
+    each(statement, &mut |expr| {
+        let Expr::Window { function, frame, .. } = &*expr else { return Step::Same };
+        let Expr::Form { form: "BIT_OR({0})", arguments, .. } = &**function else { return Step::Same };
+        if frame.is_empty() || frame.contains("UNBOUNDED PRECEDING") {
+            return Step::Same;
+        }
+        let bit = |at: u32| {
+            let at = Expr::literal(at.to_string(), Class::Integer);
+            let argument = Expr::form("(({0} >> {1}) & 1)", Class::Integer, vec![arguments[0].clone(), at.clone()]);
+            let mut window = expr.clone();
+            if let Expr::Window { function, .. } = &mut window {
+                **function = Expr::form("MAX({0})", Class::Integer, vec![argument]);
+            }
+            Expr::form("(COALESCE({0}, 0) << {1})", Class::Integer, vec![window, at])
+        };
+        let join = |left: Expr, right: Expr| Expr::form("({0} | {1})", Class::Integer, vec![left, right]);
+        *expr = (1..64).map(bit).fold(bit(0), join);
+        Step::Changed
+    })
+}
+
+/// MariaDB thinks the quotient of DIV as short as its left side, sign left out.
+fn wide_quotients(statement: &mut Statement) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form: "({0} DIV {1})", .. } => wrap(expr, "({0} + 0)"),
+        _ => Step::Same,
+    })
 }
 
 /// What BIT_AND and its like give is not negative.
@@ -263,7 +304,8 @@ fn compared_numbers(statement: &mut Statement, names: &Names) -> bool {
         }
         let mut changed = false;
         for argument in arguments.iter_mut() {
-            if argument.class().is_number() && names.column(argument).is_some() {
+            let is_value = matches!(argument, Expr::Form { .. } | Expr::Subquery { .. });
+            if argument.class().is_number() && (names.column(argument).is_some() || has_text && is_value) {
                 wrap(argument, if has_text { "({0} + 0e0)" } else { "({0} + 0)" });
                 changed = true;
             }
@@ -272,8 +314,18 @@ fn compared_numbers(statement: &mut Statement, names: &Names) -> bool {
     })
 }
 
-/// IN, ANY and ALL by EXISTS: a row that decides, else a row of which it is not known.
 fn by_existence(statement: &mut Statement, _: &Names) -> bool {
+    exists(statement, true)
+}
+
+/// With the subquery as a derived table.
+fn by_existence_outside(statement: &mut Statement, _: &Names) -> bool {
+    exists(statement, false)
+}
+
+/// IN, ANY and ALL by EXISTS: a row that decides, else a row of which it is not known. `inside`: where it may, the
+/// condition stands in the subquery.
+fn exists(statement: &mut Statement, inside: bool) -> bool {
     let mut number = 0;
     each(statement, &mut |expr| {
         let Expr::Subquery { form, arguments, query, .. } = expr else { return Step::Same };
@@ -287,6 +339,10 @@ fn by_existence(statement: &mut Statement, _: &Names) -> bool {
             "(({0}, {1}) NOT IN {Q})" => ("({0} = {2} AND {1} = {3})", "0", false),
             _ => return Step::Same,
         };
+        // The shrinker tries rows of other widths.
+        if !is_as_wide(query, arguments.len()) {
+            return Step::Same;
+        }
         if arguments.iter().any(needs_rows) {
             // An aggregate stays where it is.
             let is_null = Expr::form("({0} IS NULL)", Class::Boolean, vec![arguments[0].clone()]);
@@ -307,7 +363,7 @@ fn by_existence(statement: &mut Statement, _: &Names) -> bool {
                 let compared = Expr::form(comparison, Class::Boolean, [arguments.clone(), items].concat());
                 Expr::form(form, Class::Boolean, vec![compared])
             };
-            let query = Box::new(rows_for_which(query, number, &holds)?);
+            let query = Box::new(rows_for_which(query, number, inside, &holds)?);
             Some(Expr::Subquery { form: "EXISTS {Q}", arguments: Vec::new(), query, class: Class::Boolean })
         };
         let parts = [exists(if is_negated { "(NOT {0})" } else { "{0}" }), exists("({0} IS NULL)")];
@@ -321,9 +377,17 @@ fn by_existence(statement: &mut Statement, _: &Names) -> bool {
     })
 }
 
+fn is_as_wide(query: &Query, columns: usize) -> bool {
+    match &query.body {
+        Body::Select(select) => select.items.len() == columns,
+        Body::Set { left, right, .. } => is_as_wide(left, columns) && is_as_wide(right, columns),
+        Body::Values(_) | Body::Table(_) => false,
+    }
+}
+
 /// The rows of the query for whose items a condition holds.
-fn rows_for_which(query: &Query, number: u32, holds: &dyn Fn(Vec<Expr>) -> Expr) -> Option<Query> {
-    if let Some(inside) = rows_inside(query, holds) {
+fn rows_for_which(query: &Query, number: u32, inside: bool, holds: &dyn Fn(Vec<Expr>) -> Expr) -> Option<Query> {
+    if inside && let Some(inside) = rows_inside(query, holds) {
         return Some(inside);
     }
     let alias = format!("x{number}");
@@ -357,7 +421,7 @@ fn rows_inside(query: &Query, holds: &dyn Fn(Vec<Expr>) -> Expr) -> Option<Query
             });
             Body::Select(select)
         }
-        Body::Set { operator, left, right } if operator.starts_with("UNION") => Body::Set {
+        Body::Set { operator, left, right } => Body::Set {
             operator,
             left: Box::new(rows_inside(left, holds)?),
             right: Box::new(rows_inside(right, holds)?),
@@ -392,12 +456,12 @@ fn has_window(expr: &Expr) -> bool {
     }
 }
 
-fn as_read(statement: &mut Statement, _: &Names) -> bool {
-    without_view(statement) | without_unread(statement)
+fn as_read(statement: &mut Statement, names: &Names) -> bool {
+    without_view(statement, names) | without_unread(statement)
 }
 
 /// The query itself in the place of a view.
-fn without_view(statement: &mut Statement) -> bool {
+fn without_view(statement: &mut Statement, _: &Names) -> bool {
     let Statement::View { query, .. } = statement else { return false };
     *statement = Statement::Query(query.clone());
     true
@@ -473,7 +537,7 @@ fn windows(statement: &mut Statement, names: &Names) -> bool {
 }
 
 fn is_unsigned(sql: &str) -> bool {
-    sql.ends_with("UNSIGNED") || sql == "YEAR"
+    sql.ends_with("UNSIGNED") || sql == "YEAR" || sql.starts_with("BIT")
 }
 
 /// What the tables of a FROM are called.
@@ -482,6 +546,17 @@ fn aliases(from: &From) -> Vec<String> {
         From::Table { alias, .. } | From::Derived { alias, .. } => vec![alias.clone()],
         From::Join { left, right, .. } => [aliases(left), aliases(right)].concat(),
     }
+}
+
+/// What is taken away is added as its negative, which the least BIGINT has not.
+fn negative_subtrahends(statement: &mut Statement, _: &Names) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, class: Class::Integer, .. } if *form == "({0} - {1})" => {
+            *form = "({0} + (- {1}))";
+            Step::Changed
+        }
+        _ => Step::Same,
+    })
 }
 
 /// What a signed and an unsigned number agree on is a BIGINT.
@@ -496,22 +571,6 @@ fn signed_mixes(statement: &mut Statement, names: &Names) -> bool {
         }
         Step::Same
     })
-}
-
-/// Each block with windows in layers.
-fn in_layers(statement: &mut Statement, _: &Names) -> bool {
-    let (mut changed, mut number) = (false, 0);
-    walk_mut(statement, &mut |node| {
-        if let NodeMut::Query(query) = node
-            && let Body::Select(select) = &mut query.body
-            && let Some(whole) = layers::of(select, &mut number)
-        {
-            **select = whole;
-            query.lock = "";
-            changed = true;
-        }
-    });
-    changed
 }
 
 /// Groupings one by one in the place of ROLLUP: with the last key NULL, with the last two NULL, …
@@ -558,7 +617,12 @@ fn grouping(select: &Select, kept: usize) -> Select {
 
 fn hide(expr: &mut Expr, gone: &[Expr]) {
     if gone.contains(expr) {
-        *expr = Expr::literal("NULL", expr.class());
+        // NULL of the key's own type, with its digits.
+        let is_text = matches!(expr.class(), Class::Text | Class::Binary | Class::Json);
+        *expr = match is_text {
+            true => Expr::literal("NULL", expr.class()),
+            false => Expr::form("NULLIF(MIN({0}), MIN({0}))", expr.class(), vec![expr.clone()]),
+        };
         return;
     }
     match expr {
@@ -572,6 +636,15 @@ fn hide(expr: &mut Expr, gone: &[Expr]) {
 
 /// Group keys are the least of their group, where they are parts of something and in HAVING.
 fn keys_as_aggregates(statement: &mut Statement, _: &Names) -> bool {
+    least_keys(statement, false)
+}
+
+/// Columns too, of which MariaDB has that of another group beside an aggregate.
+fn all_keys_as_aggregates(statement: &mut Statement, _: &Names) -> bool {
+    least_keys(statement, true)
+}
+
+fn least_keys(statement: &mut Statement, columns: bool) -> bool {
     let mut changed = false;
     walk_mut(statement, &mut |node| {
         let NodeMut::Select(select) = node else { return };
@@ -585,8 +658,8 @@ fn keys_as_aggregates(statement: &mut Statement, _: &Names) -> bool {
             let is_first = keys.contains(&item.expr) && !met.contains(&item.expr);
             met.push(item.expr.clone());
             if !is_first {
-                let expressions: Vec<Expr> =
-                    keys.iter().filter(|key| !matches!(key, Expr::Column { .. })).cloned().collect();
+                let is_shown = |key: &&Expr| columns || !matches!(key, Expr::Column { .. });
+                let expressions: Vec<Expr> = keys.iter().filter(is_shown).cloned().collect();
                 changed |= aggregate_keys(&mut item.expr, &expressions);
             }
         }

@@ -107,8 +107,8 @@ pub struct Pair {
     tested: Session,
     /// Another session with the reference, for second opinions.
     second: Session,
-    /// The reference has copies of the tables as they are; with their unique keys or without.
-    copied: Option<bool>,
+    /// The reference has copies of the tables as they are, with these keys.
+    copied: Option<second::Keys>,
     restarted: bool,
 }
 

@@ -5,8 +5,10 @@
 //! plan's fault. That is no list of MariaDB's faults but a question to MariaDB itself, so that it hides nothing that
 //! Rauk alone gets wrong.
 //!
-//! The copies without indexes are made when they are first asked for, and again after the rows have changed. A change
-//! runs in a transaction that is rolled back. What is left out: faults that MariaDB has under each of its plans.
+//! The copies are made when they are first asked for, and again after the rows have changed. They have no indexes but
+//! those that a change needs: unique ones, and all where there are foreign keys. None is a HASH, which MariaDB looks into
+//! last and not at all when a row is changed because another one was there. A change runs in a transaction that is
+//! rolled back. What is left out: faults that MariaDB has under each of its plans.
 
 use super::{Answers, Pair, through_view};
 use crate::run::outcome::{Outcome, Row};
@@ -27,6 +29,15 @@ const PLANS: &[&str] = &[
     "SET optimizer_switch = 'default', join_cache_level = 2",
 ];
 
+/// Which keys the copies have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keys {
+    None,
+    Unique,
+    /// With foreign keys.
+    All,
+}
+
 impl Pair {
     /// There is a MariaDB that is not compared with itself.
     pub fn has_reference_beside(&self) -> bool {
@@ -39,10 +50,13 @@ impl Pair {
             return Vec::new();
         }
         let mut found = self.opinions(statement, first, &PLANS[..2]);
-        // Foreign keys need their indexes.
         let related = schema.tables.iter().any(|table| !table.foreign.is_empty());
-        let is_query = matches!(statement, Statement::Query(_) | Statement::View { .. });
-        if (is_query || !related) && self.copy(schema, !is_query) {
+        let keys = match statement {
+            Statement::Query(_) | Statement::View { .. } => Keys::None,
+            _ if related => Keys::All,
+            _ => Keys::Unique,
+        };
+        if self.copy(schema, keys) {
             let mut plain = statement.clone();
             walk_mut(&mut plain, &mut |node| {
                 if let NodeMut::From(From::Table { hint, .. }) = node {
@@ -61,6 +75,18 @@ impl Pair {
             return Vec::new();
         }
         self.opinions(statement, first, &[PLANS[2], PLANS[0]])
+    }
+
+    /// What the reference says when its sql_mode lets dates be zero.
+    pub fn with_zero_dates(&mut self, statement: &Statement, first: &Answers) -> Vec<Answers> {
+        if self.connect().is_err() {
+            return Vec::new();
+        }
+        self.second.run("SET @strict = @@sql_mode");
+        self.second.run("SET sql_mode = REPLACE(REPLACE(@@sql_mode, 'NO_ZERO_DATE', ''), 'NO_ZERO_IN_DATE', '')");
+        let said = self.opinions(statement, first, &[PLANS[2], PLANS[0]]);
+        self.second.run("SET sql_mode = @strict");
+        said
     }
 
     /// Codes that the reference warns of in a change, as it is or `lenient`, passing over errors of data (IGNORE); and
@@ -125,8 +151,12 @@ impl Pair {
                     Statement::ThroughView { change, .. } => change.to_string(),
                     _ => statement.to_string(),
                 };
-                if let Some((before, _)) = &frame {
-                    session.run(before);
+                if let Some((before, behind)) = &frame {
+                    let made = session.run(before);
+                    if made.error_code().is_some() {
+                        session.run(behind);
+                        return Answers { reference: made, rauk: first.rauk.clone(), contents };
+                    }
                 }
                 session.run("BEGIN");
                 let outcome = session.run(&sql);
@@ -143,9 +173,9 @@ impl Pair {
         Answers { reference, rauk: first.rauk.clone(), contents }
     }
 
-    /// The tables without their indexes, or with the unique ones for a change; whether that is done.
-    fn copy(&mut self, schema: &Schema, with_unique: bool) -> bool {
-        if self.copied == Some(with_unique) {
+    /// The tables with these keys, none of them by HASH; whether that is done.
+    fn copy(&mut self, schema: &Schema, keys: Keys) -> bool {
+        if self.copied == Some(keys) {
             return true;
         }
         let done = |outcome: Outcome| matches!(outcome, Outcome::Done { .. });
@@ -157,8 +187,15 @@ impl Pair {
             && done(session.run(&format!("USE {COPIES}")))
             && schema.tables.iter().all(|table| {
                 let mut plain = table.clone();
-                plain.keys.retain(|key| with_unique && (key.primary || key.unique));
-                plain.foreign.clear();
+                plain.keys.retain(|key| match keys {
+                    Keys::None => false,
+                    Keys::Unique => key.primary || key.unique,
+                    Keys::All => true,
+                });
+                plain.keys.iter_mut().for_each(|key| key.hash = false);
+                if keys != Keys::All {
+                    plain.foreign.clear();
+                }
                 let columns: Vec<&str> = plain.base().iter().map(|column| column.name.as_str()).collect();
                 let columns = columns.join(", ");
                 let name = &table.name;
@@ -167,7 +204,7 @@ impl Pair {
                         session.run(&format!("INSERT INTO {name} ({columns}) SELECT {columns} FROM {source}.{name}")),
                     )
             });
-        self.copied = made.then_some(with_unique);
+        self.copied = made.then_some(keys);
         made
     }
 }

@@ -406,6 +406,14 @@ impl Scope for Binder<'_> {
         Ok(self.register_window(call, over))
     }
 
+    fn is_computed(&self, column: ColumnId) -> bool {
+        let made = |frame: &Frame| {
+            let aggregates = frame.aggregates.iter().map(|(id, _)| *id);
+            aggregates.chain(frame.windows.iter().map(|call| call.id)).any(|id| id == column)
+        };
+        self.frames.iter().any(made)
+    }
+
     fn within_aggregate(&mut self, inside: bool) {
         if inside {
             self.before_arguments.push(self.open.iter().map(|subquery| subquery.outer.len()).collect());

@@ -154,9 +154,9 @@ impl Expr {
                 })
             }
             ExprKind::Xor(left, right) => {
-                let left = left.truth(env, context)?;
-                let right = right.truth(env, context)?;
-                Ok(left.zip(right).map(|(l, r)| l != r))
+                // Behind NULL nothing decides, and nothing is evaluated.
+                let Some(left) = left.truth(env, context)? else { return Ok(None) };
+                Ok(right.truth(env, context)?.map(|right| left != right))
             }
             ExprKind::Deep(deep) => deep.with(|expr| expr.truth(env, context)),
             ExprKind::Subquery(subquery) if !matches!(subquery.test, SubqueryTest::Scalar) => {

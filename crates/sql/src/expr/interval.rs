@@ -189,6 +189,7 @@ pub fn add(
     {
         return match shifted(date.at_midnight(), amount) {
             Some(moved) => Ok(Value::Date(moved.date())),
+            None if date.is_zero() => Ok(Value::Null),
             None => overflow(context),
         };
     }
@@ -201,7 +202,10 @@ pub fn add(
         None => false,
     };
     let Some(start) = convert::to_datetime(date, context)? else { return Ok(Value::Null) };
-    let Some(moved) = shifted(start, amount) else { return overflow(context) };
+    let Some(moved) = shifted(start, amount) else {
+        // The zero date has no day to count from.
+        return if start.is_zero() { Ok(Value::Null) } else { overflow(context) };
+    };
     if !ty.is_text() {
         return Ok(Value::DateTime(moved));
     }

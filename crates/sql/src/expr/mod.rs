@@ -469,6 +469,10 @@ pub trait Scope {
     fn window(&mut self, _call: WindowCall, _over: &ast::Window) -> Result<ExprKind, MysqlError> {
         unreachable!("a scope that lets windows in registers them")
     }
+    /// The column is what an aggregate or a window function gives.
+    fn is_computed(&self, _column: ColumnId) -> bool {
+        false
+    }
     /// The arguments of an aggregate follow, or have been bound.
     fn within_aggregate(&mut self, _inside: bool) {}
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
@@ -558,6 +562,13 @@ pub(crate) fn unified_type(
     if others && items.iter().any(is_bit) && items.iter().all(is_number) {
         let length = items.iter().map(|item| types::text_length(&types::numeric(&item.ty)));
         return Ok((types::text_type(length.max().unwrap_or(0), Collation::Binary), types::IMPLICIT));
+    }
+    // One ENUM or SET beside NULL stays one; two become texts.
+    let mut present = items.iter().filter(|item| item.ty.kind != TypeKind::Null);
+    if let (Some(only), None) = (present.next(), present.next())
+        && only.ty.has_members()
+    {
+        return Ok((only.ty, only.coercibility));
     }
     match types::unify(items, operation, context.collation) {
         Ok((ty, types::MIXED)) if ty.is_text() => Err(types::mix_of_many(operation)),

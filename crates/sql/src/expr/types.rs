@@ -151,7 +151,8 @@ fn integer_digits(ty: &DataType) -> u8 {
 /// A type as arithmetic sees it: BIGINT, DECIMAL or DOUBLE.
 pub fn numeric(ty: &DataType) -> DataType {
     match Class::of(ty) {
-        Class::Null => DataType::BIGINT,
+        // NULL is a text without a character.
+        Class::Null => DataType { scale: 0, ..DataType::DOUBLE },
         Class::Integer => DataType {
             unsigned: ty.unsigned || ty.is_plain_number(),
             length: integer_digits(ty).into(),

@@ -6,7 +6,8 @@
 //!
 //! * in a select list and in that of RETURNING (names), in the subqueries of one too unless AS follows them, and behind GROUP BY and ORDER BY (positions);
 //! * among the arguments of a function (`ROUND(x, 2)`, `CAST(x AS DECIMAL(10,2))`: their types follow from it);
-//! * behind any word but a few (INTERVAL 1, DATE '…', LIKE '…', ESCAPE, introducers), and behind `->`.
+//! * behind any word but a few (INTERVAL 1, DATE '…', LIKE '…', ESCAPE, introducers), and behind `->`;
+//! * behind a minus if no BIGINT has it, and behind two: `- 18446744073709551615` and `- -9223372036854775808` are DECIMAL.
 //!
 //! What has placeholders of its own, version comments with code, adjacent strings or very long IN lists has no normal form.
 
@@ -102,6 +103,8 @@ pub fn normalize(sql: &str, mode: Mode, out: &mut Normal) -> bool {
     let mut copied = first.start as usize;
     let mut previous = first;
     let mut before = first;
+    // Minus signs before the present token that negate what follows.
+    let mut negations = 0u32;
     loop {
         let token = lexer.next_token();
         let Some(frame) = frames.last_mut() else { return false };
@@ -132,7 +135,7 @@ pub fn normalize(sql: &str, mode: Mode, out: &mut Normal) -> bool {
                 let function =
                     frame.function || previous.kind == Kind::Quoted || word.is_some_and(|w| !is_one_of(w, NOT_CALLS));
                 let list = word.is_some_and(|w| is_one_of(w, &["IN"]));
-                let open = frame.open && !function;
+                let open = frame.open && !function && negations == 0;
                 let named = frame.named || frame.items && !function && !has_alias(&lexer, sql);
                 frames.push(Frame { open, items: false, named, function, list, literals: 0 });
             }
@@ -166,7 +169,9 @@ pub fn normalize(sql: &str, mode: Mode, out: &mut Normal) -> bool {
                     }
                     kind => follows_operator(kind),
                 };
-                if operand {
+                // The negative of what no BIGINT is is a DECIMAL, and so is that of the least BIGINT.
+                let fixes_type = negations > 1 || negations == 1 && is_beyond(token, sql);
+                if operand && !fixes_type {
                     frame.literals += 1;
                     if frame.list && frame.literals > MAX_LIST {
                         return false;
@@ -181,6 +186,10 @@ pub fn normalize(sql: &str, mode: Mode, out: &mut Normal) -> bool {
             }
             _ => {}
         }
+        negations = match token.kind {
+            Kind::Minus if is_sign(previous, sql) => negations + 1,
+            _ => 0,
+        };
         before = previous;
         previous = token;
     }
@@ -191,6 +200,19 @@ pub fn normalize(sql: &str, mode: Mode, out: &mut Normal) -> bool {
         out.text.push_str(sql[copied..previous.end as usize].trim_end());
     }
     true
+}
+
+/// Whether it is an integer beyond BIGINT.
+fn is_beyond(token: Token, sql: &str) -> bool {
+    token.kind == Kind::Integer && token.text(sql).parse::<i64>().is_err()
+}
+
+/// Whether a minus behind this token negates.
+fn is_sign(previous: Token, sql: &str) -> bool {
+    match previous.kind {
+        Kind::Word => is_one_of(previous.text(sql), OPERANDS),
+        kind => follows_operator(kind),
+    }
 }
 
 /// Whether AS follows the parenthesis that has just been opened: the name of the item is not its text then.
@@ -299,6 +321,7 @@ mod tests {
                 "SELECT a FROM (SELECT b, (SELECT 1 FROM u WHERE c = 2) FROM t WHERE d = ?) x WHERE a = (SELECT 4 LIMIT ?)",
             ),
             ("SELECT a FROM t WHERE (b = 1 OR (c = 2))", "SELECT a FROM t WHERE (b = ? OR (c = ?))"),
+            ("SELECT a FROM t WHERE b - -1 = -(2) - (3)", "SELECT a FROM t WHERE b - -? = -(2) - (?)"),
             ("SELECT a FROM t WHERE (a, b) IN ((1, 2), (3, 4))", "SELECT a FROM t WHERE (a, b) IN ((?, ?), (?, ?))"),
         ];
         for (sql, expected) in cases {
@@ -323,6 +346,7 @@ mod tests {
             "SELECT a FROM t WHERE b = x'41'",
             "SELECT a FROM t WHERE EXTRACT(YEAR FROM d) = c",
             "SELECT a FROM t WHERE j->'$.a' = c",
+            "SELECT a FROM t WHERE b = - -9223372036854775808 AND c = -(-1) AND d = -18446744073709551615",
             "SELECT a, (SELECT 1) FROM t ORDER BY FIELD(id, 3, 1, 2)",
             "SELECT a, (SELECT b FROM u WHERE c = 1 LIMIT 2) + 3, EXISTS (SELECT 4 FROM u WHERE d > 5) FROM t",
             "SELECT a FROM t WHERE CASE b WHEN c THEN 'x' ELSE 'y' END = d",

@@ -57,25 +57,35 @@ impl Test {
 }
 
 /// Makes a condition what MySQL reads: `column IS NULL` also finds the zero date of a DATE or DATETIME that is NOT NULL, as clients ask that show
-/// zero dates as NULL. Only what a condition requires counts, by itself or through AND and OR; a value is not changed.
+/// zero dates as NULL. Only what a condition requires counts, by itself or through AND, OR and NOT; a value is not changed.
 pub(crate) fn find_zero_dates(condition: &mut Expr, sources: &[Source]) {
+    find_zeros(condition, sources, false);
+}
+
+/// `is_negated`: below an odd number of NOTs, where it is `IS NOT NULL` that asks so.
+fn find_zeros(condition: &mut Expr, sources: &[Source], is_negated: bool) {
     match &mut condition.kind {
         ExprKind::And(left, right) | ExprKind::Or(left, right) => {
-            find_zero_dates(right, sources);
-            find_zero_dates(left, sources);
+            find_zeros(right, sources, is_negated);
+            find_zeros(left, sources, is_negated);
         }
-        ExprKind::IsNull { expr: column, negated: false } if is_whole_date(column, sources) => {
+        ExprKind::Not(inner) => find_zeros(inner, sources, !is_negated),
+        ExprKind::IsNull { expr: column, negated } if *negated == is_negated && is_whole_date(column, sources) => {
             let zero = literal(Value::DateTime(DateTime::ZERO), DataType::new(TypeKind::DateTime));
             let (left, right) = (column.clone(), Box::new(zero));
-            let is_zero = ExprKind::Compare { op: CompareOp::Eq, by: Comparison::DateTime, left, right };
-            if column.nullable {
-                // The null rows of an outer join are found as before.
-                let is_null = Box::new(condition.clone());
-                let is_zero = Box::new(Expr { kind: is_zero, ..condition.clone() });
-                condition.kind = ExprKind::Or(is_zero, is_null);
-            } else {
-                condition.kind = is_zero;
+            let op = if is_negated { CompareOp::Ne } else { CompareOp::Eq };
+            let by_value = ExprKind::Compare { op, by: Comparison::DateTime, left, right };
+            if !column.nullable {
+                condition.kind = by_value;
+                return;
             }
+            // The null rows of an outer join are found as before.
+            let by_null = Box::new(condition.clone());
+            let by_value = Box::new(Expr { kind: by_value, ..condition.clone() });
+            condition.kind = match is_negated {
+                false => ExprKind::Or(by_value, by_null),
+                true => ExprKind::And(by_null, by_value),
+            };
         }
         _ => {}
     }

@@ -179,6 +179,12 @@ impl DateTime {
         Some(self.date().to_days()? * MICROS_PER_DAY + self.micros_of_day())
     }
 
+    /// The same for TIMEDIFF, which takes a date with a zero month or day for the day that its formula gives.
+    pub fn to_micros_of_any(self) -> i64 {
+        let date = self.date();
+        day_number(date.year(), date.month(), date.day()) * MICROS_PER_DAY + self.micros_of_day()
+    }
+
     /// So many microseconds later; `None` beyond the years 1 to 9999 or from a date with a zero part.
     pub fn add_micros(self, micros: i64) -> Option<DateTime> {
         let total = self.to_micros()?.checked_add(micros)?;

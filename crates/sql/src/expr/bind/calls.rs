@@ -196,7 +196,7 @@ impl Binder<'_> {
         let Some(collation) = Collation::from_name(name) else {
             return Err(MysqlError::new(codes::UNKNOWN_COLLATION, format!("Unknown collation: '{name}'")));
         };
-        let set = if expr.ty.is_bytes() {
+        let set = if expr.ty.is_bytes() || expr.ty.kind == TypeKind::Bit {
             Charset::BINARY
         } else if expr.ty.is_text() {
             expr.ty.collation.charset()

@@ -10,7 +10,7 @@
 
 use crate::expr::functions::miscellaneous::{MEMBER_CONSTANT, YEAR_CONSTANT};
 use crate::expr::types::{self, Class, text_length, text_type};
-use crate::expr::{CompareOp, Comparison, Expr, ExprKind, member_number, year_number};
+use crate::expr::{CompareOp, Comparison, Expr, ExprKind, Scope, member_number, year_number};
 use rauk_types::{Collation, DataType, TypeKind, Value};
 
 /// Whether values compare by something that is read from their text.
@@ -117,7 +117,13 @@ fn year_of(constant: Expr) -> Expr {
 }
 
 /// Brings two sides that compare `by` into the form in which they do; gives how they compare then.
-pub(super) fn settle_sides(op: CompareOp, left: &mut Expr, right: &mut Expr, by: Comparison) -> Comparison {
+pub(super) fn settle_sides(
+    scope: &dyn Scope,
+    op: CompareOp,
+    left: &mut Expr,
+    right: &mut Expr,
+    by: Comparison,
+) -> Comparison {
     let take = |side: &mut Expr| std::mem::replace(side, Expr::null());
     if is_equality(op) {
         let same = left.ty.members.is_some() && left.ty == right.ty && by == Comparison::Text(left.ty.collation);
@@ -139,7 +145,7 @@ pub(super) fn settle_sides(op: CompareOp, left: &mut Expr, right: &mut Expr, by:
     }
     settle_strings([&mut *left, &mut *right], by);
     let mut by = by;
-    settle_year(left, right, &mut by);
+    settle_year(scope, left, right, &mut by);
     by
 }
 
@@ -154,10 +160,15 @@ pub(super) fn settle_strings<'e>(sides: impl IntoIterator<Item = &'e mut Expr>, 
 }
 
 /// Turns a constant beside a YEAR into the year that it stands for.
-pub(super) fn settle_year(left: &mut Expr, right: &mut Expr, by: &mut Comparison) {
-    // Of a column only: a function of it has its value, and is no YEAR to a comparison.
+pub(super) fn settle_year(scope: &dyn Scope, left: &mut Expr, right: &mut Expr, by: &mut Comparison) {
+    // Of a column only: a function of it, MAX too, has its value, and is no YEAR to a comparison.
     let year = |expr: &Expr| {
-        expr.ty.kind == TypeKind::Year && matches!(expr.kind, ExprKind::Column { .. } | ExprKind::Reference(_))
+        let is_column = match expr.kind {
+            ExprKind::Column { .. } => true,
+            ExprKind::Reference(id) => !scope.is_computed(id),
+            _ => false,
+        };
+        expr.ty.kind == TypeKind::Year && is_column
     };
     let number = |expr: &Expr| {
         let class = Class::of(&expr.ty);
@@ -179,7 +190,7 @@ pub(super) fn settle_year(left: &mut Expr, right: &mut Expr, by: &mut Comparison
 }
 
 /// The same for a value and a list. `false`: each item has to compare on its own.
-pub(super) fn settle_list(expr: &mut Expr, list: &mut [Expr], each: &mut [Comparison]) -> bool {
+pub(super) fn settle_list(scope: &dyn Scope, expr: &mut Expr, list: &mut [Expr], each: &mut [Comparison]) -> bool {
     let take = |side: &mut Expr| std::mem::replace(side, Expr::null());
     if !expr.ty.has_members() {
         for (item, by) in list.iter_mut().zip(&*each) {
@@ -191,7 +202,7 @@ pub(super) fn settle_list(expr: &mut Expr, list: &mut [Expr], each: &mut [Compar
         // MySQL converts the constants of a list that has nothing else.
         let all_constant = || list.iter().all(|item| item.is_constant() && !item.has_subquery());
         if expr.ty.kind == TypeKind::Year && all_constant() {
-            list.iter_mut().zip(each).for_each(|(item, by)| settle_year(expr, item, by));
+            list.iter_mut().zip(each).for_each(|(item, by)| settle_year(scope, expr, item, by));
         }
         return true;
     }

@@ -219,7 +219,7 @@ impl Binder<'_> {
     /// The same for the call that errors name.
     pub fn compare_as(&self, op: CompareOp, mut left: Expr, mut right: Expr, operation: &str) -> Result<Expr> {
         let by = self.comparison(&left, &right, operation)?;
-        let by = members::settle_sides(op, &mut left, &mut right, by);
+        let by = members::settle_sides(self.scope, op, &mut left, &mut right, by);
         left = adapted(left, by, &right.ty)?;
         right = adapted(right, by, &left.ty)?;
         let nullable = op != CompareOp::NullSafeEq && (left.nullable || right.nullable);
@@ -395,8 +395,8 @@ impl Binder<'_> {
         }
         // A constant at the left is compared with both bounds: beside one YEAR it stays what it is.
         if expr.ty.kind == TypeKind::Year {
-            members::settle_year(&mut expr, &mut low, &mut low_by);
-            members::settle_year(&mut expr, &mut high, &mut high_by);
+            members::settle_year(self.scope, &mut expr, &mut low, &mut low_by);
+            members::settle_year(self.scope, &mut expr, &mut high, &mut high_by);
         }
         if expr.ty.has_members() && members::as_texts(low_by) != members::as_texts(high_by) {
             // One number makes all of them numbers.
@@ -453,12 +453,12 @@ impl Binder<'_> {
             && item.ty.kind == TypeKind::Year
         {
             // One item is an equality.
-            members::settle_year(&mut expr, item, by);
+            members::settle_year(self.scope, &mut expr, item, by);
         }
         if let Some(by) = each.first().filter(|by| each.iter().all(|other| other == *by)) {
             members::settle_strings(std::iter::once(&mut expr).chain(&mut list), *by);
         }
-        if !members::settle_list(&mut expr, &mut list, &mut each) {
+        if !members::settle_list(self.scope, &mut expr, &mut list, &mut each) {
             // A number beside numbers, a text beside texts.
             let each = list.into_iter().map(|item| self.compare(CompareOp::Eq, expr.clone(), item));
             let any = balanced(each.collect::<Result<_>>()?, ExprKind::Or).ok_or_else(one_column)?;

@@ -251,10 +251,7 @@ fn time_diff(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let (a, b) = (moment(c, 0, context)?, moment(c, 1, context)?);
     let micros = match (a, b) {
         (Some(Moment::Time(a)), Some(Moment::Time(b))) => a.micros() - b.micros(),
-        (Some(Moment::Date(a)), Some(Moment::Date(b))) => match (a.to_micros(), b.to_micros()) {
-            (Some(a), Some(b)) => a - b,
-            _ => return Ok(Value::Null),
-        },
+        (Some(Moment::Date(a)), Some(Moment::Date(b))) => a.to_micros_of_any() - b.to_micros_of_any(),
         _ => return Ok(Value::Null),
     };
     let clipped = Time::clipped(micros);
@@ -338,6 +335,10 @@ fn add_time(c: &Call<'_, '_>, context: &mut Context, sign: i64) -> Result<Value>
         }
         Moment::Date(start) => {
             let Some(sum) = start.add_micros(micros) else {
+                // The zero date has no day to count from.
+                if start.is_zero() {
+                    return Ok(Value::Null);
+                }
                 context.warn_or_fail(
                     codes::DATETIME_FUNCTION_OVERFLOW,
                     "Datetime function: datetime field overflow".into(),

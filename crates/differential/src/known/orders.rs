@@ -1,0 +1,117 @@
+//! The same change in another order of its rows or of its assignments.
+//!
+//! No manual says in which order rows and assignments of a change are taken, and some answers depend on it: in an UPDATE
+//! of several tables an assignment sees its row as the assignments before it have left it, or as it was; a DELETE comes to
+//! a parent before or behind the row whose cascade deletes what refers to it, or finds a row gone that a cascade has
+//! deleted. MariaDB is asked in each order that can be written down. What is left out: orders of rows that no ORDER BY and
+//! no order of tables gives.
+
+use super::names::Names;
+use super::{Kind, Test};
+use crate::tree::visit::{self, NodeMut};
+use crate::tree::{Expr, From, OrderKey, Statement};
+
+pub const KINDS: &[Kind] = &[Kind {
+    name: "the order of a change",
+    manual: "https://dev.mysql.com/doc/refman/8.0/en/update.html",
+    test: Test::Orders(orders),
+}];
+
+/// The change in other orders; none, if nothing of what it does depends on one.
+fn orders(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
+    match statement {
+        Statement::ThroughView { change, .. } => {
+            let through = |change: Statement| {
+                let mut whole = statement.clone();
+                if let Statement::ThroughView { change: place, .. } = &mut whole {
+                    **place = change;
+                }
+                whole
+            };
+            orders(change, names).into_iter().map(through).collect()
+        }
+        Statement::Update { from: From::Join { .. }, set, .. } => of_assignments(statement, set),
+        Statement::Delete { from, order, .. } if order.is_empty() && names.has_foreign_keys() => match from {
+            From::Join { .. } => of_tables(statement, from),
+            _ => of_rows(statement, names),
+        },
+        _ => Vec::new(),
+    }
+}
+
+/// Where the second of two assignments reads what the first one changes: turned round, so that it reads what was before,
+/// and reading the first one's value in its place.
+fn of_assignments(statement: &Statement, set: &[(Expr, Expr)]) -> Vec<Statement> {
+    let [(place, value), (_, second)] = set else { return Vec::new() };
+    let mut after = second.clone();
+    let mut is_read = false;
+    visit::expr(&mut after, &mut |node| {
+        if let NodeMut::Expr(expr) = node
+            && expr == place
+        {
+            *expr = value.clone();
+            is_read = true;
+        }
+    });
+    if !is_read {
+        return Vec::new();
+    }
+    let with = |assignments: Vec<(Expr, Expr)>| {
+        let mut other = statement.clone();
+        if let Statement::Update { set, .. } = &mut other {
+            *set = assignments;
+        }
+        other
+    };
+    vec![with(vec![set[1].clone(), set[0].clone()]), with(vec![set[0].clone(), (set[1].0.clone(), after)])]
+}
+
+/// Each inner join from either side, and the changed tables in either order.
+fn of_tables(statement: &Statement, from: &From) -> Vec<Statement> {
+    let with = |from: From, is_turned: bool| {
+        let mut other = statement.clone();
+        if let Statement::Delete { from: place, targets, .. } = &mut other {
+            *place = from;
+            if is_turned {
+                targets.reverse();
+            }
+        }
+        other
+    };
+    let ways = ways(from);
+    [false, true].into_iter().flat_map(|turned| ways.iter().map(move |way| with(way.clone(), turned))).collect()
+}
+
+fn ways(from: &From) -> Vec<From> {
+    let From::Join { kind, left, right, on } = from else { return vec![from.clone()] };
+    let mut found = Vec::new();
+    for left in ways(left) {
+        let join = |kind, left: &From, right: &From| From::Join {
+            kind,
+            left: Box::new(left.clone()),
+            right: Box::new(right.clone()),
+            on: on.clone(),
+        };
+        if kind.starts_with("LEFT") || kind.starts_with("RIGHT") {
+            found.push(join(kind, &left, right));
+            continue;
+        }
+        found.push(join("STRAIGHT_JOIN", &left, right));
+        found.push(join("STRAIGHT_JOIN", right, &left));
+    }
+    found
+}
+
+/// By each column, upwards and downwards.
+fn of_rows(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
+    let Statement::Delete { from: From::Table { alias, .. }, .. } = statement else { return Vec::new() };
+    let columns = names.target().map(|table| table.columns.as_slice()).unwrap_or_default();
+    let ordered = |(column, descending): (&crate::schema::Column, bool)| {
+        let mut other = statement.clone();
+        if let Statement::Delete { order, .. } = &mut other {
+            *order = vec![OrderKey { expr: Expr::column(alias, &column.name, column.class()), descending }];
+        }
+        other
+    };
+    columns.iter().flat_map(|column| [(column, false), (column, true)]).map(ordered).collect()
+}
