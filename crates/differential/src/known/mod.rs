@@ -150,7 +150,11 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
                 .any(|other| pair.in_other_words(other, e.answers).iter().any(agrees)),
             Test::Warnings(is_meant) => match e.category {
                 Category::Code(reference, rauk) if rauk != 0 && e.is_change() => {
-                    let warned = pair.warned_of(e.statement, reference != 0);
+                    let mut warned = pair.warned_of(e.statement, reference != 0);
+                    let mut deciding = e.statement.clone();
+                    if deciding::deciding(&mut deciding, e.names) {
+                        warned.extend(pair.warned_of(&deciding, reference != 0));
+                    }
                     is_meant(e, &warned, rauk)
                 }
                 _ => false,

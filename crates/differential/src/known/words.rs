@@ -7,7 +7,7 @@
 //! Each function changes a statement and says whether there was something to change.
 
 use super::names::Names;
-use super::{Kind, Test};
+use super::{Kind, Test, layers};
 use crate::generate::forms::{AGGREGATES, BITS, CHOICES, STATISTICS};
 use crate::tree::visit::{self, NodeMut, walk_mut};
 use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Statement};
@@ -38,7 +38,7 @@ pub const KINDS: &[Kind] = &[
         // IS UNKNOWN, beside dates, and behind MIN and MAX.
         name: "IN, ANY and ALL by existence",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/all-subqueries.html",
-        test: Test::Words(&[by_existence, by_existence_outside]),
+        test: Test::Words(&[by_existence, by_existence_outside, by_existence_of_layers]),
     },
     Kind {
         // MariaDB says 0 for (NULL, 1) = (2, 1), drops rows of an outer join for which (1, 1) < (12, NULL) is true,
@@ -323,6 +323,11 @@ fn by_existence_outside(statement: &mut Statement, _: &Names) -> bool {
     exists(statement, false)
 }
 
+/// With the windows of the subquery in layers, so that the condition may stand in it.
+fn by_existence_of_layers(statement: &mut Statement, names: &Names) -> bool {
+    layers::in_layers(statement, names) && exists(statement, true)
+}
+
 /// IN, ANY and ALL by EXISTS: a row that decides, else a row of which it is not known. `inside`: where it may, the
 /// condition stands in the subquery.
 fn exists(statement: &mut Statement, inside: bool) -> bool {
@@ -541,7 +546,7 @@ fn is_unsigned(sql: &str) -> bool {
 }
 
 /// What the tables of a FROM are called.
-fn aliases(from: &From) -> Vec<String> {
+pub(super) fn aliases(from: &From) -> Vec<String> {
     match from {
         From::Table { alias, .. } | From::Derived { alias, .. } => vec![alias.clone()],
         From::Join { left, right, .. } => [aliases(left), aliases(right)].concat(),
@@ -655,7 +660,7 @@ fn least_keys(statement: &mut Statement, columns: bool) -> bool {
         let mut met: Vec<Expr> = Vec::new();
         for item in &mut select.items {
             // MariaDB finds it once.
-            let is_first = keys.contains(&item.expr) && !met.contains(&item.expr);
+            let is_first = !columns && keys.contains(&item.expr) && !met.contains(&item.expr);
             met.push(item.expr.clone());
             if !is_first {
                 let is_shown = |key: &&Expr| columns || !matches!(key, Expr::Column { .. });
