@@ -115,12 +115,15 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
     if !pair.has_reference_beside() {
         return None;
     }
+    // What is known without a question is of that kind.
+    let is_open = by_answers(e).is_none();
     let agrees = |said: &Answers| match said.difference(e.statement) {
         None => true,
         // Other words have other types.
         Some(Category::Types | Category::Warnings) => !matches!(e.category, Category::Types | Category::Warnings),
-        // What is left is known.
-        Some(category @ (Category::Rows | Category::Contents | Category::Affected | Category::Code(..))) => {
+        // What is left is known; of two errors of data either may come first.
+        Some(Category::Code(one, other)) if is_open && one != 0 && are_data_errors(one, other) => true,
+        Some(category @ (Category::Rows | Category::Contents | Category::Affected | Category::Code(..))) if is_open => {
             let rest = Evidence::new(e.statement, category, said, e.schema, e.names);
             by_columns(&rest).or_else(|| by_answers(&rest)).is_some()
         }

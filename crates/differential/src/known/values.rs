@@ -50,6 +50,7 @@ pub const KINDS: &[Kind] = &[
             };
             let is_rounded = || e.shows(at, &|expr| begins(expr, &["ROUND(", "TRUNCATE("]));
             without_zeros(a) == without_zeros(b) && is_rounded()
+                || a.is_some() && b.is_some() && is_rest()
                 || near(a, b)
                     && (e.shows(at, &divides) || e.shows_column(at, &|column| column.kind.sql == "DOUBLE(8,2)"))
         }),

@@ -24,7 +24,7 @@ pub const KINDS: &[Kind] = &[
         // key that is selected twice, and keeps what a key in an expression had in the group before.
         name: "ROLLUP as groupings",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-modifiers.html",
-        test: Test::Words(&[rollup_by_union]),
+        test: Test::Words(&[rollup_by_union, rollup_of_least_keys]),
     },
     Kind {
         // MySQL finds a group key inside of a larger expression, in a list twice, and by its qualified name in
@@ -603,6 +603,11 @@ fn rollup_by_union(statement: &mut Statement, _: &Names) -> bool {
         changed = true;
     });
     changed
+}
+
+/// With the least of each key, where MariaDB has that of another group.
+fn rollup_of_least_keys(statement: &mut Statement, names: &Names) -> bool {
+    rollup_by_union(statement, names) && least_keys(statement, true)
 }
 
 /// One grouping of a ROLLUP: the keys from the `kept`-th on are NULL outside of aggregates.
