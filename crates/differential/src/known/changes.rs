@@ -126,9 +126,10 @@ pub const KINDS: &[Kind] = &[
                 let has_spaces = e.any(|expr| begins(expr, &["SPACE("]));
                 return has_spaces && columns.any(|column| column.name == named && is_set(&column));
             }
+            let is_empty = |b: &Cell| b.as_ref().is_some_and(|bytes| bytes.is_empty());
             e.has(Feature::Ignore)
                 && changed_columns(e).iter().any(is_set)
-                && e.contents_go(&|_, b| b.as_ref().is_some_and(|bytes| bytes.is_empty()))
+                && (e.contents_go(&|_, b| is_empty(b)) || e.rows_go(&|_, _, b| is_empty(b)))
         }),
     },
 ];

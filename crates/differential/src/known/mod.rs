@@ -121,6 +121,8 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
         None => true,
         // Other words have other types.
         Some(Category::Types | Category::Warnings) => !matches!(e.category, Category::Types | Category::Warnings),
+        // It is still the same.
+        Some(category @ Category::Code(..)) if category == e.category => false,
         // What is left is known; of two errors of data either may come first.
         Some(Category::Code(one, other)) if is_open && one != 0 && are_data_errors(one, other) => true,
         Some(category @ (Category::Rows | Category::Contents | Category::Affected | Category::Code(..))) if is_open => {

@@ -631,7 +631,7 @@ fn hide(expr: &mut Expr, gone: &[Expr]) {
         let is_text = matches!(expr.class(), Class::Text | Class::Binary | Class::Json);
         *expr = match is_text {
             true => Expr::literal("NULL", expr.class()),
-            false => Expr::form("NULLIF(MIN({0}), MIN({0}))", expr.class(), vec![expr.clone()]),
+            false => Expr::form("MIN(NULLIF({0}, {0}))", expr.class(), vec![expr.clone()]),
         };
         return;
     }
