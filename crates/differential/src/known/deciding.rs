@@ -17,7 +17,7 @@ pub const KINDS: &[Kind] = &[Kind {
     test: Test::Words(&[deciding]),
 }];
 
-fn deciding(statement: &mut Statement, _: &Names<'_>) -> bool {
+pub(super) fn deciding(statement: &mut Statement, _: &Names<'_>) -> bool {
     let is_known = each(statement, &mut |expr| match expr {
         Expr::Form { form: "({0} <=> {1})", arguments, .. } if arguments.iter().any(is_null) => {
             let at = usize::from(is_null(&arguments[0]));

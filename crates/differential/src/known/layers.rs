@@ -10,9 +10,9 @@
 //! `a EXCEPT b EXCEPT c`. So the inner one becomes a derived table.
 
 use super::names::Names;
-use super::words::is_aggregate;
+use super::words::{aliases, is_aggregate};
 use super::{Kind, Test};
-use crate::tree::visit::{NodeMut, walk_mut};
+use crate::tree::visit::{self, NodeMut, walk_mut};
 use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Statement};
 
 pub const KINDS: &[Kind] = &[Kind {
@@ -21,7 +21,7 @@ pub const KINDS: &[Kind] = &[Kind {
     test: Test::Words(&[in_layers]),
 }];
 
-fn in_layers(statement: &mut Statement, _: &Names) -> bool {
+pub(super) fn in_layers(statement: &mut Statement, _: &Names) -> bool {
     let (mut changed, mut number) = (false, 0);
     walk_mut(statement, &mut |node| {
         let NodeMut::Query(query) = node else { return };
@@ -60,7 +60,8 @@ fn around(query: &Query, number: &mut u32) -> Query {
 
 /// The block in layers; `None` if it has no windows, or is one already.
 fn of(select: &Select, number: &mut u32) -> Option<Select> {
-    let mut layers = Layers { keys: select.group.clone(), grouped: is_grouped(select), found: Vec::new() };
+    let own = select.from.as_ref().map(aliases).unwrap_or_default();
+    let mut layers = Layers { keys: select.group.clone(), grouped: is_grouped(select), own, found: Vec::new() };
     let mut windows: Vec<Expr> = Vec::new();
     for item in &select.items {
         layers.collect(&item.expr, &mut windows);
@@ -126,6 +127,8 @@ fn is_grouped(select: &Select) -> bool {
 struct Layers {
     keys: Vec<Expr>,
     grouped: bool,
+    /// What the block's tables are called; other columns are those of the blocks around it.
+    own: Vec<String>,
     /// What the innermost layer gives.
     found: Vec<Expr>,
 }
@@ -133,6 +136,7 @@ struct Layers {
 impl Layers {
     fn collect(&mut self, expr: &Expr, windows: &mut Vec<Expr>) {
         let is_leaf = match expr {
+            Expr::Column { table, .. } if !self.own.contains(table) => return,
             Expr::Column { .. } => true,
             Expr::Form { form, .. } => self.grouped && is_aggregate(form),
             _ => false,
@@ -155,8 +159,15 @@ impl Layers {
                 partition.iter().for_each(|e| self.collect(e, windows));
                 order.iter().for_each(|key| self.collect(&key.expr, windows));
             }
-            // A subquery of the list stays there.
-            Expr::Subquery { arguments, .. } => arguments.iter().for_each(|e| self.collect(e, windows)),
+            // A subquery of the list stays there, and reads the layers' columns.
+            Expr::Subquery { arguments, query, .. } => {
+                arguments.iter().for_each(|e| self.collect(e, windows));
+                visit::query(&mut query.clone(), &mut |node| {
+                    if let NodeMut::Expr(column @ Expr::Column { .. }) = node {
+                        self.collect(column, windows);
+                    }
+                });
+            }
             Expr::Literal { .. } | Expr::Column { .. } => {}
         }
     }
@@ -169,8 +180,14 @@ fn put(expr: &mut Expr, known: &[Expr], alias: &str) {
         return;
     }
     match expr {
-        Expr::Form { arguments, .. } | Expr::Subquery { arguments, .. } => {
+        Expr::Form { arguments, .. } => arguments.iter_mut().for_each(|argument| put(argument, known, alias)),
+        Expr::Subquery { arguments, query, .. } => {
             arguments.iter_mut().for_each(|argument| put(argument, known, alias));
+            visit::query(query, &mut |node| {
+                if let NodeMut::Expr(column @ Expr::Column { .. }) = node {
+                    put(column, known, alias);
+                }
+            });
         }
         _ => {}
     }

@@ -115,12 +115,17 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
     if !pair.has_reference_beside() {
         return None;
     }
+    // What is known without a question is of that kind.
+    let is_open = by_answers(e).is_none();
     let agrees = |said: &Answers| match said.difference(e.statement) {
         None => true,
         // Other words have other types.
         Some(Category::Types | Category::Warnings) => !matches!(e.category, Category::Types | Category::Warnings),
-        // What is left is known.
-        Some(category @ (Category::Rows | Category::Contents | Category::Affected | Category::Code(..))) => {
+        // It is still the same.
+        Some(category @ Category::Code(..)) if category == e.category => false,
+        // What is left is known; of two errors of data either may come first.
+        Some(Category::Code(one, other)) if is_open && one != 0 && are_data_errors(one, other) => true,
+        Some(category @ (Category::Rows | Category::Contents | Category::Affected | Category::Code(..))) if is_open => {
             let rest = Evidence::new(e.statement, category, said, e.schema, e.names);
             by_columns(&rest).or_else(|| by_answers(&rest)).is_some()
         }
@@ -150,7 +155,11 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
                 .any(|other| pair.in_other_words(other, e.answers).iter().any(agrees)),
             Test::Warnings(is_meant) => match e.category {
                 Category::Code(reference, rauk) if rauk != 0 && e.is_change() => {
-                    let warned = pair.warned_of(e.statement, reference != 0);
+                    let mut warned = pair.warned_of(e.statement, reference != 0);
+                    let mut deciding = e.statement.clone();
+                    if deciding::deciding(&mut deciding, e.names) {
+                        warned.extend(pair.warned_of(&deciding, reference != 0));
+                    }
                     is_meant(e, &warned, rauk)
                 }
                 _ => false,

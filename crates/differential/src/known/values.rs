@@ -17,9 +17,9 @@ pub const KINDS: &[Kind] = &[
             (Some(one), Some(other)) => {
                 is_merged(e)
                     && (compare::fold(one) == compare::fold(other)
-                        || e.schema.variants
-                            && e.shows(at, &|expr| begins(expr, OF_LETTERS))
-                            && e.shows_column(at, &|column| column.class() == Class::Text))
+                        || e.shows(at, &|expr| begins(expr, OF_LETTERS))
+                            && (e.schema.variants && e.shows_column(at, &|column| column.class() == Class::Text)
+                                || e.shows(at, &|expr| begins(expr, &["SPACE("]))))
             }
             _ => false,
         }),
@@ -29,7 +29,7 @@ pub const KINDS: &[Kind] = &[
         // of a variance or deviation, MariaDB four behind those of its argument. A quotient, and an average, has
         // digits behind its scale until it is stored in a temporary table: whether it is, the plan decides. A product
         // of DECIMALs loses digits beyond nine words of nine; MariaDB's CUME_DIST has ten digits. A DOUBLE of fixed
-        // digits has others in an expression.
+        // digits has others in an expression. What is left of a division by such a number depends on its last digit.
         name: "digits behind the point",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/arithmetic-functions.html",
         test: Test::Value(|e, at, a, b| {
@@ -41,8 +41,16 @@ pub const KINDS: &[Kind] = &[
                 }
                 _ => false,
             };
+            // The rest of a division changes with the last digit.
+            let is_rest = || {
+                e.shows(at, &|expr| match expr {
+                    Expr::Form { form, arguments, .. } if form.contains(" % ") => arguments.iter().any(divides),
+                    _ => false,
+                })
+            };
             let is_rounded = || e.shows(at, &|expr| begins(expr, &["ROUND(", "TRUNCATE("]));
             without_zeros(a) == without_zeros(b) && is_rounded()
+                || a.is_some() && b.is_some() && is_rest()
                 || near(a, b)
                     && (e.shows(at, &divides) || e.shows_column(at, &|column| column.kind.sql == "DOUBLE(8,2)"))
         }),

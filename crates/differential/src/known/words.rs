@@ -7,7 +7,7 @@
 //! Each function changes a statement and says whether there was something to change.
 
 use super::names::Names;
-use super::{Kind, Test};
+use super::{Kind, Test, layers};
 use crate::generate::forms::{AGGREGATES, BITS, CHOICES, STATISTICS};
 use crate::tree::visit::{self, NodeMut, walk_mut};
 use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Statement};
@@ -24,7 +24,7 @@ pub const KINDS: &[Kind] = &[
         // key that is selected twice, and keeps what a key in an expression had in the group before.
         name: "ROLLUP as groupings",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-modifiers.html",
-        test: Test::Words(&[rollup_by_union]),
+        test: Test::Words(&[rollup_by_union, rollup_of_least_keys]),
     },
     Kind {
         // MySQL finds a group key inside of a larger expression, in a list twice, and by its qualified name in
@@ -38,7 +38,7 @@ pub const KINDS: &[Kind] = &[
         // IS UNKNOWN, beside dates, and behind MIN and MAX.
         name: "IN, ANY and ALL by existence",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/all-subqueries.html",
-        test: Test::Words(&[by_existence, by_existence_outside]),
+        test: Test::Words(&[by_existence, by_existence_outside, by_existence_of_layers]),
     },
     Kind {
         // MariaDB says 0 for (NULL, 1) = (2, 1), drops rows of an outer join for which (1, 1) < (12, NULL) is true,
@@ -323,6 +323,11 @@ fn by_existence_outside(statement: &mut Statement, _: &Names) -> bool {
     exists(statement, false)
 }
 
+/// With the windows of the subquery in layers, so that the condition may stand in it.
+fn by_existence_of_layers(statement: &mut Statement, names: &Names) -> bool {
+    layers::in_layers(statement, names) && exists(statement, true)
+}
+
 /// IN, ANY and ALL by EXISTS: a row that decides, else a row of which it is not known. `inside`: where it may, the
 /// condition stands in the subquery.
 fn exists(statement: &mut Statement, inside: bool) -> bool {
@@ -541,7 +546,7 @@ fn is_unsigned(sql: &str) -> bool {
 }
 
 /// What the tables of a FROM are called.
-fn aliases(from: &From) -> Vec<String> {
+pub(super) fn aliases(from: &From) -> Vec<String> {
     match from {
         From::Table { alias, .. } | From::Derived { alias, .. } => vec![alias.clone()],
         From::Join { left, right, .. } => [aliases(left), aliases(right)].concat(),
@@ -600,6 +605,11 @@ fn rollup_by_union(statement: &mut Statement, _: &Names) -> bool {
     changed
 }
 
+/// With the least of each key, where MariaDB has that of another group.
+fn rollup_of_least_keys(statement: &mut Statement, names: &Names) -> bool {
+    rollup_by_union(statement, names) && least_keys(statement, true)
+}
+
 /// One grouping of a ROLLUP: the keys from the `kept`-th on are NULL outside of aggregates.
 fn grouping(select: &Select, kept: usize) -> Select {
     let mut part = select.clone();
@@ -621,7 +631,7 @@ fn hide(expr: &mut Expr, gone: &[Expr]) {
         let is_text = matches!(expr.class(), Class::Text | Class::Binary | Class::Json);
         *expr = match is_text {
             true => Expr::literal("NULL", expr.class()),
-            false => Expr::form("NULLIF(MIN({0}), MIN({0}))", expr.class(), vec![expr.clone()]),
+            false => Expr::form("MIN(NULLIF({0}, {0}))", expr.class(), vec![expr.clone()]),
         };
         return;
     }
@@ -655,7 +665,7 @@ fn least_keys(statement: &mut Statement, columns: bool) -> bool {
         let mut met: Vec<Expr> = Vec::new();
         for item in &mut select.items {
             // MariaDB finds it once.
-            let is_first = keys.contains(&item.expr) && !met.contains(&item.expr);
+            let is_first = !columns && keys.contains(&item.expr) && !met.contains(&item.expr);
             met.push(item.expr.clone());
             if !is_first {
                 let is_shown = |key: &&Expr| columns || !matches!(key, Expr::Column { .. });

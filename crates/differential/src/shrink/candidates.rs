@@ -1,6 +1,6 @@
 //! The statements that are one step simpler than a statement.
 
-use crate::tree::visit::{NodeMut, walk_mut};
+use crate::tree::visit::{Node, NodeMut, walk, walk_mut};
 use crate::tree::{Body, Expr, From, Query, Select, Source, Statement};
 
 pub fn of(statement: &Statement) -> Vec<Statement> {
@@ -28,7 +28,7 @@ pub fn of(statement: &Statement) -> Vec<Statement> {
             if !is_changed {
                 break;
             }
-            if keeps_order(statement, &copy) {
+            if keeps_order(statement, &copy) && keys_are_values(&copy) {
                 found.push(copy);
             }
             ways += 1;
@@ -44,6 +44,17 @@ fn keeps_order(before: &Statement, after: &Statement) -> bool {
         _ => 0,
     };
     order(before) == order(after)
+}
+
+/// A literal behind GROUP BY is the place of an item.
+fn keys_are_values(statement: &Statement) -> bool {
+    let mut are_values = true;
+    walk(statement, &mut |node| {
+        if let Node::Select(select) = node {
+            are_values &= !select.group.iter().any(|key| matches!(key, Expr::Literal { .. }));
+        }
+    });
+    are_values
 }
 
 /// Makes the `way`-th change; `false` if there is none of this number.
