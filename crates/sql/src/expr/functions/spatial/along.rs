@@ -175,10 +175,15 @@ fn fewer(line: &LineString, distance: f64, context: &mut Context) -> Result<Line
     let mut waiting = vec![(0, points.len() - 1)];
     while let Some((from, to)) = waiting.pop() {
         context.budget.work((to - from) * 32)?;
-        let far = (from + 1..to)
-            .map(|at| (to_segment(points[at], points[from], points[to]), at))
-            .max_by(|a, b| a.0.total_cmp(&b.0));
-        if let Some((_, at)) = far.filter(|(largest, _)| *largest > distance) {
+        // Of points that are equally far the first goes, as in MySQL.
+        let mut largest = (distance * distance, None);
+        for at in from + 1..to {
+            let squared = to_segment(points[at], points[from], points[to]);
+            if squared > largest.0 {
+                largest = (squared, Some(at));
+            }
+        }
+        if let Some(at) = largest.1 {
             kept[at] = true;
             waiting.extend([(from, at), (at, to)]);
         }
@@ -186,10 +191,18 @@ fn fewer(line: &LineString, distance: f64, context: &mut Context) -> Result<Line
     Ok(LineString(points.iter().zip(kept).filter(|(_, kept)| *kept).map(|(point, _)| *point).collect()))
 }
 
+/// The square of the distance of a point from a segment.
 fn to_segment(point: Coord, from: Coord, to: Coord) -> f64 {
     let (dx, dy) = (to.x - from.x, to.y - from.y);
-    let squared = dx * dx + dy * dy;
-    let part = if squared == 0.0 { 0.0 } else { ((point.x - from.x) * dx + (point.y - from.y) * dy) / squared };
-    let part = part.clamp(0.0, 1.0);
-    (point.x - from.x - dx * part).hypot(point.y - from.y - dy * part)
+    let along = (point.x - from.x) * dx + (point.y - from.y) * dy;
+    let length = dx * dx + dy * dy;
+    let foot = if along <= 0.0 || length == 0.0 {
+        from
+    } else if length <= along {
+        to
+    } else {
+        let part = along / length;
+        Coord { x: from.x + dx * part, y: from.y + dy * part }
+    };
+    (point.x - foot.x).powi(2) + (point.y - foot.y).powi(2)
 }

@@ -59,12 +59,12 @@ impl Interval {
 
     /// The middle, rounded to as many digits as the width asks for.
     fn middle(&self) -> f64 {
-        let half = (self.high - self.low) / 2.0;
-        let middle = self.low + half;
-        let (mut digits, mut error) = (0, half);
-        while error > 0.0 && error <= 0.1 && digits <= MAX_DIGITS {
+        let width = self.high - self.low;
+        let middle = self.low + width / 2.0;
+        let (mut digits, mut rest) = (0, width);
+        while rest > 0.0 && rest <= 0.1 && digits <= MAX_DIGITS {
             digits += 1;
-            error *= 10.0;
+            rest *= 10.0;
         }
         (digits..=MAX_DIGITS)
             .map(|digits| {
