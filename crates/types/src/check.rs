@@ -5,12 +5,13 @@
 //!
 //! Texts are MySQL's and name the column; codes are 1048 NULL, 1264 out of range, 1265 digits would be lost, 1292 no such date or time, 1366 wrong type or
 //! a character that the column's set lacks,
-//! 1406 too long, 3140 no JSON. The row is always 1: every operation has one.
+//! 1406 too long, 3140 no JSON, 1416 no geometry, 3643 one of another system. The row is always 1: every operation has one.
 //!
 //! What passes can be encoded into a row and a key without a panic.
 
 use crate::datetime::{DateFlags, MICROS_PER_DAY, TIMESTAMP_MAX, TIMESTAMP_MIN};
 use crate::error::codes;
+use crate::geometry;
 use crate::json::{self, Invalid};
 use crate::schema::MAX_LOB_BYTES;
 use crate::{Column, DataType, Date, Decimal, MysqlError, TypeKind, ValueRef, format};
@@ -51,6 +52,10 @@ pub fn column_value<'a>(column: &Column, value: ValueRef<'a>) -> Result<ValueRef
         (Binary | VarBinary, ValueRef::Bytes(bytes)) if bytes.len() <= ty.length as usize => Ok(value),
         (Binary | VarBinary, ValueRef::Bytes(_)) => Err(too_long(column)),
         (TinyBlob | Blob | MediumBlob | LongBlob, ValueRef::Bytes(bytes)) => long(column, bytes.len(), value),
+        (Geometry, ValueRef::Bytes(bytes)) => {
+            geometry::check_column(column, bytes)?;
+            long(column, bytes.len(), value)
+        }
         (Double | Float, ValueRef::Double(v)) => double(column, v),
         (Double | Float, ValueRef::Int(v)) if v.unsigned_abs() <= exact(ty) => double(column, v as f64),
         (Double | Float, ValueRef::UInt(v)) if v <= exact(ty) => double(column, v as f64),
@@ -215,6 +220,7 @@ fn wrong(column: &Column, value: ValueRef<'_>) -> MysqlError {
         TypeKind::DateTime | TypeKind::Timestamp => (codes::TRUNCATED_WRONG_VALUE, "datetime"),
         TypeKind::Decimal => (codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "decimal"),
         TypeKind::Float | TypeKind::Double => (codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "double"),
+        TypeKind::Geometry => return geometry::no_geometry(),
         TypeKind::Json => (codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "json"),
         _ if ty.holds_integer() => (codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "integer"),
         _ if ty.is_text() => (codes::TRUNCATED_WRONG_VALUE_FOR_FIELD, "string"),

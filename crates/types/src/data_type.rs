@@ -6,6 +6,8 @@
 mod stored;
 
 use crate::Collation;
+use crate::geometry::GeometryKind;
+use crate::geometry::reference::{ReferenceSystem, SYSTEMS};
 use crate::members::Members;
 use serde::{Deserialize, Serialize};
 
@@ -47,6 +49,8 @@ pub enum TypeKind {
     Bit,
     /// 1901 to 2155, and 0.
     Year,
+    /// A geometry of any kind, or of one ([`DataType::geometry_kind`]): bytes in the form of [`crate::geometry`].
+    Geometry,
 }
 
 /// A complete type: family and attributes.
@@ -57,10 +61,10 @@ pub struct DataType {
     /// CHAR, VARCHAR: characters. BINARY, VARBINARY: bytes. TEXT and BLOB kinds: the
     /// limit in bytes of the character set. Integers: display width where one was given (`tinyint(1)`), else 0. BIT: bits.
     pub length: u32,
-    /// DECIMAL: total digits (1–65). Else 0.
+    /// DECIMAL: total digits (1–65). GEOMETRY: the number of the kind. Else 0.
     pub precision: u8,
     /// DECIMAL: digits behind the point (0–30). TIME, DATETIME, TIMESTAMP: digits of the
-    /// fraction of a second (0–6). FLOAT, DOUBLE: 31 = not fixed.
+    /// fraction of a second (0–6). FLOAT, DOUBLE: 31 = not fixed. GEOMETRY: 1 more than the place of its reference system, 0 = any.
     pub scale: u8,
     /// Of character types, ENUM and SET; [`Collation::Binary`] for all others.
     pub collation: Collation,
@@ -80,7 +84,7 @@ impl DataType {
             TypeKind::TinyText | TypeKind::TinyBlob => (255, 0, 0),
             TypeKind::Text | TypeKind::Blob => (65_535, 0, 0),
             TypeKind::MediumText | TypeKind::MediumBlob => (16_777_215, 0, 0),
-            TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json => (u32::MAX, 0, 0),
+            TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json | TypeKind::Geometry => (u32::MAX, 0, 0),
             _ => (0, 0, 0),
         };
         let collation = match kind {
@@ -121,6 +125,28 @@ impl DataType {
 
     pub const fn bit(bits: u32) -> Self {
         DataType { length: bits, ..DataType::new(TypeKind::Bit) }
+    }
+
+    /// A geometry of this kind, and of this spatial reference system where one is given.
+    pub fn geometry(kind: GeometryKind, system: Option<&'static ReferenceSystem>) -> Self {
+        let place = system.and_then(|wanted| SYSTEMS.iter().position(|system| system.srid == wanted.srid));
+        let scale = place.map_or(0, |place| place as u8 + 1);
+        DataType { precision: kind as u8, scale, ..DataType::new(TypeKind::Geometry) }
+    }
+
+    pub const fn is_geometry(&self) -> bool {
+        matches!(self.kind, TypeKind::Geometry)
+    }
+
+    /// Of a geometry: its kind.
+    pub fn geometry_kind(&self) -> Option<GeometryKind> {
+        GeometryKind::from_code(self.precision.into()).filter(|_| self.is_geometry())
+    }
+
+    /// Of a geometry: the one system that it may be in.
+    pub fn reference_system(&self) -> Option<&'static ReferenceSystem> {
+        let place = self.scale.checked_sub(1).filter(|_| self.is_geometry())?;
+        SYSTEMS.get(usize::from(place))
     }
 
     /// ENUM and SET: numbers that are shown as text.
@@ -173,7 +199,7 @@ impl DataType {
         )
     }
 
-    /// BINARY, VARBINARY and the BLOB kinds.
+    /// BINARY, VARBINARY and the BLOB kinds, and geometries, which are bytes too.
     pub const fn is_bytes(&self) -> bool {
         matches!(
             self.kind,
@@ -183,6 +209,7 @@ impl DataType {
                 | TypeKind::Blob
                 | TypeKind::MediumBlob
                 | TypeKind::LongBlob
+                | TypeKind::Geometry
         )
     }
 
@@ -203,6 +230,7 @@ impl DataType {
                 | TypeKind::MediumBlob
                 | TypeKind::LongBlob
                 | TypeKind::Json
+                | TypeKind::Geometry
         )
     }
 
@@ -259,7 +287,7 @@ impl DataType {
             TypeKind::TinyText | TypeKind::TinyBlob => 9,
             TypeKind::Text | TypeKind::Blob => 10,
             TypeKind::MediumText | TypeKind::MediumBlob => 11,
-            TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json => 12,
+            TypeKind::LongText | TypeKind::LongBlob | TypeKind::Json | TypeKind::Geometry => 12,
             TypeKind::Enum if self.member_count() < 256 => 1,
             TypeKind::Enum => 2,
             TypeKind::Set => match self.member_count().div_ceil(8) {

@@ -121,7 +121,7 @@ impl Codec {
             (Set, _) => Codec::unsigned(ty.member_count() as u32),
             (Bit, _) => Codec::unsigned(ty.length),
             (Year, _) => Codec::Year,
-            (Binary | VarBinary | TinyBlob | Blob | MediumBlob | LongBlob | Null, _) => Codec::Bytes,
+            (Binary | VarBinary | TinyBlob | Blob | MediumBlob | LongBlob | Geometry | Null, _) => Codec::Bytes,
         }
     }
 

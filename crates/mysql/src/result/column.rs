@@ -31,6 +31,7 @@ pub fn wire_type(kind: TypeKind) -> u8 {
         Enum | Set => column_type::STRING,
         Bit => column_type::BIT,
         Year => column_type::YEAR,
+        Geometry => column_type::GEOMETRY,
     }
 }
 
@@ -207,6 +208,7 @@ mod tests {
             (DataType::of_members(TypeKind::Set, members, Collation::DEFAULT), (255, 16, 254, 2048, 0)),
             (DataType::bit(10), (63, 10, 16, 32, 0)),
             (new(TypeKind::Year), (63, 4, 13, 96, 0)),
+            (new(TypeKind::Geometry), (63, u32::MAX, 255, 144, 0)),
             (padded, (63, 5, 3, 96, 0)),
         ] {
             assert_eq!(tail(&stored("c", ty)), expected, "{ty:?}");

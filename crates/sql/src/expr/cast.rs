@@ -1,11 +1,11 @@
 //! CAST: a value to a named type. Also what makes the branches of CASE or COALESCE one type.
 
 use super::convert::{self, Result, to_datetime, to_decimal, to_f64, to_integer, to_time};
-use super::functions::overflowed;
+use super::functions::{overflowed, spatial};
 use super::{Context, Val, arithmetic, column, json};
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
-use rauk_types::{Charset, Collation, DataType, Decimal, TypeKind, Value, ValueRef};
+use rauk_types::{Charset, Collation, DataType, Decimal, GeometryKind, TypeKind, Value, ValueRef};
 use std::borrow::Cow;
 
 /// No length was given: CAST(x AS CHAR).
@@ -57,6 +57,10 @@ pub fn cast<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Co
         },
         TypeKind::Json if matches!(reference, ValueRef::Json(document) if !document.is_text()) => value,
         TypeKind::Json => json(reference, from, context)?.into(),
+        TypeKind::Geometry => {
+            let kind = to.geometry_kind().unwrap_or(GeometryKind::Geometry);
+            spatial::cast::to_kind(&convert::coded_bytes(reference, from), kind)?.into()
+        }
         TypeKind::Bit | TypeKind::Year => integer(reference, &DataType::BIGINT_UNSIGNED, context)?.into(),
         TypeKind::Enum | TypeKind::Set => column::member_number(&convert::text(reference, from), to).into(),
         _ if to.is_integer() => integer(reference, to, context)?.into(),

@@ -67,11 +67,11 @@ pub use compare::compare_values;
 pub(crate) use compare::key_class;
 pub use context::Context;
 pub use convert::{as_number, temporal_decimal, to_bits};
-pub(crate) use convert::{text as text_of, to_datetime, to_f64, to_time};
+pub(crate) use convert::{coded_bytes as bytes_of, text as text_of, to_datetime, to_f64, to_time};
 pub use deep::Deep;
 pub(crate) use display::{Named, Names, readable};
 pub use fulltext::SearchMode;
-pub(crate) use functions::{ANY_VALUE, crc32, locale};
+pub(crate) use functions::{ANY_VALUE, Collected, crc32, locale};
 pub(crate) use subquery::{Awaited, is_pending, pending};
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub use switches::Switches;
@@ -407,6 +407,8 @@ pub enum AggregateFunction {
     StddevSamp,
     JsonArrayAgg,
     JsonObjectAgg,
+    /// ST_Collect.
+    Collect,
 }
 
 impl AggregateFunction {
@@ -428,6 +430,7 @@ impl AggregateFunction {
             Self::StddevSamp => "stddev_samp",
             Self::JsonArrayAgg => "json_arrayagg",
             Self::JsonObjectAgg => "json_objectagg",
+            Self::Collect => "st_collect",
         }
     }
 

@@ -10,7 +10,7 @@
 use super::{Expr, ExprKind};
 use crate::parse::ast::CastType;
 use rauk_types::error::codes;
-use rauk_types::{Charset, Collation, DataType, Members, MysqlError, TypeKind, Value};
+use rauk_types::{Charset, Collation, DataType, GeometryKind, Members, MysqlError, TypeKind, Value};
 use smallvec::SmallVec;
 
 /// Coercibilities, as COERCIBILITY() gives them.
@@ -467,6 +467,12 @@ pub fn unify<'e>(
     if types().all(|t| t.kind == TypeKind::Json) {
         return Ok((DataType::new(TypeKind::Json), coercibility));
     }
+    // Beside what is no geometry, it is bytes.
+    if types().all(DataType::is_geometry) {
+        let first = *types().next().expect("one is there");
+        let same = types().all(|ty| *ty == first);
+        return Ok((if same { first } else { DataType::geometry(GeometryKind::Geometry, None) }, coercibility));
+    }
     let length = types().map(text_length).max().unwrap_or(0);
     let texts = || present().filter(|e| Class::of(&e.ty).is_string());
     if classes().any(|c| c == Class::Bytes)
@@ -575,6 +581,7 @@ pub fn cast_type(target: &CastType, connection: Collation, text: impl Fn() -> St
                 "This version of MySQL doesn't yet support 'CAST ... AS YEAR'",
             ));
         }
+        CastType::Geometry(kind) => DataType::geometry(*kind, None),
     })
 }
 

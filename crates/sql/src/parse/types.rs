@@ -2,11 +2,18 @@
 //!
 //! Synonyms are merged: INTEGER is INT, NUMERIC is DECIMAL, TEXT(n) is the smallest TEXT that holds n characters. ZEROFILL implies
 //! UNSIGNED. It, a character set or BINARY behind a type become column options, and SERIAL brings its own.
-//! Types that Rauk has not (spatial ones) are parsed, so that the error can name them.
+//! Types that Rauk has not (`VECTOR`, `UUID`) are parsed, so that the error can name them.
 
 use super::ast::{CastType, ColumnOption, ColumnType, Digits, IntegerSize};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
+use rauk_types::GeometryKind;
+
+/// The kind that a word in upper case names; `GEOMETRYCOLLECTION` has two names.
+fn geometry_kind(word: &str) -> Option<GeometryKind> {
+    let named = |kind: &GeometryKind| kind.text_name() == word || kind.type_name().eq_ignore_ascii_case(word);
+    GeometryKind::ALL.into_iter().find(named)
+}
 
 impl Parser<'_> {
     fn length(&mut self) -> Result<Option<u64>> {
@@ -145,12 +152,21 @@ impl Parser<'_> {
                 options = self.charset_options()?;
                 if word == "ENUM" { ColumnType::Enum(members) } else { ColumnType::Set(members) }
             }
-            "GEOMETRY" | "POINT" | "LINESTRING" | "POLYGON" | "MULTIPOINT" | "MULTILINESTRING" | "MULTIPOLYGON"
-            | "GEOMETRYCOLLECTION" | "VECTOR" | "UUID" | "INET6" | "INET4" => {
+            "VECTOR" | "UUID" | "INET6" | "INET4" => {
                 self.length()?;
                 ColumnType::Other(word)
             }
-            _ => return self.fail_at(token),
+            word => match geometry_kind(word) {
+                Some(kind) => {
+                    // MariaDB's word for SRID.
+                    if self.accept_kw("REF_SYSTEM_ID") {
+                        self.expect(Kind::Eq)?;
+                        options.push(ColumnOption::Srid(self.operand()?));
+                    }
+                    ColumnType::Geometry(kind)
+                }
+                None => return self.fail_at(token),
+            },
         };
         Ok((column_type, options))
     }
@@ -184,6 +200,7 @@ impl Parser<'_> {
             }
             ColumnType::Double { digits: Digits { precision: None, .. }, unsigned: false } => CastType::Double,
             ColumnType::Json => CastType::Json,
+            ColumnType::Geometry(kind) if kind != GeometryKind::Geometry => CastType::Geometry(kind),
             ColumnType::Year(None) => CastType::Year,
             _ => return self.fail_at(token),
         })

@@ -86,6 +86,7 @@ pub mod field {
     pub const BLOB: u8 = 252;
     pub const VAR_STRING: u8 = 253;
     pub const STRING: u8 = 254;
+    pub const GEOMETRY: u8 = 255;
 }
 
 /// Bytes that are no document.

@@ -8,7 +8,7 @@ use super::json::Json;
 use super::number::{Bits, Sum, Variance, number};
 use crate::exec::output::with_value;
 use crate::expr::value_key::append_key;
-use crate::expr::{self, Aggregate, AggregateFunction, Columns, Context};
+use crate::expr::{self, Aggregate, AggregateFunction, Collected, Columns, Context};
 use crate::hash::KeySet;
 use crate::memory::Memory;
 use rauk_types::{DataType, MysqlError, Value, ValueRef};
@@ -33,6 +33,7 @@ enum Inner {
     Extreme(Extreme),
     Concat(Box<Concat>),
     Json(Box<Json>),
+    Geometries(Box<Collected>),
 }
 
 impl State {
@@ -48,6 +49,7 @@ impl State {
             AggregateFunction::JsonArrayAgg | AggregateFunction::JsonObjectAgg => {
                 Inner::Json(Box::new(Json::new(function)))
             }
+            AggregateFunction::Collect => Inner::Geometries(Box::default()),
             AggregateFunction::BitAnd | AggregateFunction::BitOr | AggregateFunction::BitXor => {
                 Inner::Bits(Bits::new(function, &aggregate.ty))
             }
@@ -94,6 +96,16 @@ impl State {
             }
             Inner::Concat(concat) => concat.push(aggregate, row, context, memory),
             Inner::Json(json) => json.push(aggregate, row, context, memory),
+            Inner::Geometries(geometries) => {
+                let Some(argument) = aggregate.arguments.first() else { return Ok(()) };
+                let value = argument.eval(row, context)?;
+                if value.is_null() {
+                    return Ok(());
+                }
+                let bytes = expr::bytes_of(value.as_ref(), &argument.ty);
+                memory.take(bytes.len() + 48)?;
+                geometries.push(&bytes)
+            }
             Inner::Bits(bits) => push_bits(bits, aggregate, row, context),
             Inner::Sum(sum) => {
                 let Some(argument) = aggregate.arguments.first() else { return Ok(()) };
@@ -258,6 +270,7 @@ impl State {
             Inner::Extreme(extreme) => extreme.finish(),
             Inner::Concat(concat) => concat.finish(aggregate, concat_limit, memory, context)?,
             Inner::Json(json) => json.finish(context)?,
+            Inner::Geometries(geometries) => geometries.finish(context)?,
             Inner::Bits(bits) => bits.finish(&aggregate.ty, function),
             Inner::Variance(variance) => variance.finish(
                 matches!(function, AggregateFunction::VarSamp | AggregateFunction::StddevSamp),

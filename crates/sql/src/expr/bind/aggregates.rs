@@ -10,7 +10,7 @@ use crate::expr::types::{self, Class, decimal_digits, numeric, text_type};
 use crate::expr::{Aggregate, AggregateFunction, Expr, ExprKind, cast};
 use crate::parse::ast::{self, Arguments, Call};
 use rauk_types::error::codes;
-use rauk_types::{DataType, MysqlError, TypeKind};
+use rauk_types::{DataType, GeometryKind, MysqlError, TypeKind};
 
 /// group_concat_max_len.
 const GROUP_CONCAT_LENGTH: u32 = 1024;
@@ -37,6 +37,7 @@ pub(super) fn aggregate_function(name: &str) -> Option<AggregateFunction> {
         "VAR_POP" | "VARIANCE" => AggregateFunction::VarPop,
         "VAR_SAMP" => AggregateFunction::VarSamp,
         "STD" | "STDDEV" | "STDDEV_POP" => AggregateFunction::StddevPop,
+        "ST_COLLECT" => AggregateFunction::Collect,
         "STDDEV_SAMP" => AggregateFunction::StddevSamp,
         _ => return None,
     })
@@ -44,8 +45,8 @@ pub(super) fn aggregate_function(name: &str) -> Option<AggregateFunction> {
 
 /// Whether MySQL's grammar has DISTINCT in the call.
 fn takes_distinct(function: AggregateFunction) -> bool {
-    use AggregateFunction::{Avg, Count, GroupConcat, Max, Min, Sum};
-    matches!(function, Count | Sum | Avg | Min | Max | GroupConcat)
+    use AggregateFunction::{Avg, Collect, Count, GroupConcat, Max, Min, Sum};
+    matches!(function, Count | Sum | Avg | Min | Max | GroupConcat | Collect)
 }
 
 impl Binder<'_> {
@@ -84,8 +85,9 @@ impl Binder<'_> {
         }
         let mut arguments = Vec::with_capacity(items.len());
         for item in items {
-            use AggregateFunction::{Count, GroupConcat, JsonArrayAgg, JsonObjectAgg, Max, Min};
-            let numeric = !matches!(function, Count | Min | Max | GroupConcat | JsonArrayAgg | JsonObjectAgg);
+            use AggregateFunction::{Collect, Count, GroupConcat, JsonArrayAgg, JsonObjectAgg, Max, Min};
+            let numeric =
+                !matches!(function, Count | Min | Max | GroupConcat | JsonArrayAgg | JsonObjectAgg | Collect);
             let documents = matches!(function, JsonArrayAgg | JsonObjectAgg);
             let bound = if documents { self.bind_for_document(item)? } else { self.bind(item)? };
             arguments.push(match function {
@@ -161,6 +163,7 @@ impl Binder<'_> {
                 }
                 (DataType::new(TypeKind::Json), types::IMPLICIT)
             }
+            AggregateFunction::Collect => (DataType::geometry(GeometryKind::Geometry, None), types::IMPLICIT),
             AggregateFunction::GroupConcat => {
                 let strings = arguments.iter().filter(|e| Class::of(&e.ty).is_string());
                 let (collation, coercibility) =

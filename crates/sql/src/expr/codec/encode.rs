@@ -36,8 +36,8 @@ fn negated(negated: bool, name: &str) -> String {
 
 impl Inputs<'_> {
     fn encode(&self, expr: &Expr) -> Option<Expression> {
-        // Types with members do not travel.
-        if expr.ty.has_members() {
+        // Types with members do not travel, nor do geometries.
+        if expr.ty.has_members() || expr.ty.is_geometry() {
             return None;
         }
         let ty = type_of(expr);

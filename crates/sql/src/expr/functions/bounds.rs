@@ -66,7 +66,7 @@ fn no_result_is_longer_than_a_packet() {
     let bind = BindContext::default();
     let mut random = StdRng::seed_from_u64(7);
     let (mut called, mut refused) = (0, 0);
-    for function in GROUPS.iter().copied().flatten() {
+    for function in registered() {
         for round in 0..400 {
             let most = usize::from(function.max).min(usize::from(function.min) + 6);
             let count = random.random_range(usize::from(function.min)..=most);

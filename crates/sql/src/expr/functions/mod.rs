@@ -27,11 +27,13 @@ mod numeric;
 mod regexp;
 mod search;
 mod sleep;
+pub(super) mod spatial;
 mod string;
 mod weights;
 
 pub(crate) use binary::crc32;
 pub(crate) use miscellaneous::ANY_VALUE;
+pub(crate) use spatial::collect::Collected;
 
 use super::cast::string_value;
 use super::convert::{self, Result};
@@ -431,10 +433,14 @@ const GROUPS: &[&[Function]] = &[
     weights::FUNCTIONS,
 ];
 
+fn registered() -> impl Iterator<Item = &'static Function> {
+    GROUPS.iter().chain(spatial::GROUPS).copied().flatten()
+}
+
 /// By upper-case name.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
     static INDEX: OnceLock<FxHashMap<&'static str, &'static Function>> = OnceLock::new();
-    let index = INDEX.get_or_init(|| GROUPS.iter().copied().flatten().map(|f| (f.name, f)).collect());
+    let index = INDEX.get_or_init(|| registered().map(|f| (f.name, f)).collect());
     let name = match name {
         "SUBSTR" | "MID" => "SUBSTRING",
         "CEILING" => "CEIL",
@@ -453,7 +459,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Function> {
         "CURRENT_TIMESTAMP" | "LOCALTIME" | "LOCALTIMESTAMP" => "NOW",
         "CURRENT_DATE" => "CURDATE",
         "CURRENT_TIME" => "CURTIME",
-        name => name,
+        name => spatial::of_mariadb(name),
     };
     index.get(name).copied()
 }
@@ -497,5 +503,5 @@ pub(crate) fn is_not_yet(name: &str) -> bool {
         "PASSWORD",
         "ROLES_GRAPHML",
     ];
-    NAMES.contains(&name) || name.starts_with("ST_") || name.starts_with("MBR")
+    NAMES.contains(&name)
 }

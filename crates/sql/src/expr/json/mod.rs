@@ -11,6 +11,7 @@ pub mod store;
 
 use super::budget::Budget;
 use super::convert::Result;
+use super::functions::spatial::geojson;
 use super::{Context, Expr};
 use rauk_types::json::{Json, JsonRef, Node, Normal, Take, field};
 use rauk_types::{DataType, MysqlError, TypeKind, Value, ValueRef};
@@ -75,6 +76,9 @@ pub fn part<'a>(value: ValueRef<'a>, ty: &DataType) -> Json<'a> {
         ValueRef::DateTime(v) => Json::DateTime(v),
         ValueRef::Timestamp(v) => Json::DateTime(rauk_types::format::timestamp_utc(v)),
         ValueRef::Str(v) => Json::String(Cow::Borrowed(v)),
+        ValueRef::Bytes(v) if ty.is_geometry() => {
+            geojson::part(v).unwrap_or(Json::Opaque(field::GEOMETRY, Cow::Borrowed(v)))
+        }
         ValueRef::Bytes(v) => Json::Opaque(opaque_type(ty), Cow::Borrowed(v)),
         ValueRef::Json(v) => Json::Stored(v),
     }

@@ -1,6 +1,7 @@
 //! Columns, keys and constraints of CREATE TABLE and ALTER TABLE.
 
 use super::{Expr, TableName};
+use rauk_types::GeometryKind;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnDefinition {
@@ -54,6 +55,7 @@ pub enum ColumnType {
     Bit(Option<u64>),
     Enum(Vec<String>),
     Set(Vec<String>),
+    Geometry(GeometryKind),
     /// A type that Rauk does not have: its name in upper case.
     Other(String),
 }

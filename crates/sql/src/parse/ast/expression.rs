@@ -380,6 +380,7 @@ pub enum CastType {
     Double,
     Json,
     Year,
+    Geometry(rauk_types::GeometryKind),
 }
 
 /// The units of INTERVAL, EXTRACT, TIMESTAMPADD and TIMESTAMPDIFF.

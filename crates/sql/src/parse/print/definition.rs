@@ -60,6 +60,7 @@ impl Printer<'_> {
             T::Bit(width) => self.with_length("bit", *width),
             T::Enum(members) => self.members("enum", members),
             T::Set(members) => self.members("set", members),
+            T::Geometry(kind) => self.text(kind.type_name()),
             T::Other(name) => self.text(&name.to_ascii_lowercase()),
         }
     }

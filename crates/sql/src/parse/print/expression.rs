@@ -521,6 +521,7 @@ impl Printer<'_> {
             CastType::Double => self.text("double"),
             CastType::Json => self.text("json"),
             CastType::Year => self.text("year"),
+            CastType::Geometry(kind) => self.text(kind.type_name()),
         }
     }
 

@@ -6,9 +6,9 @@
 use super::types::{self, TypeAttributes};
 use crate::expr::{self, BindContext, Columns, Context, ExprKind, Resolved, Scope as NameScope};
 use crate::parse::ast::{Arguments, ColumnDefinition, ColumnOption, ColumnType, DefaultValue, Expr, Literal};
-use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
+use rauk_types::geometry::ReferenceSystem;
 use rauk_types::{
     Collation, Column, ColumnDefault, ColumnId, DataType, Generated, MysqlError, TypeKind, Value, ValueRef,
 };
@@ -148,6 +148,11 @@ pub fn draft(
         _ => None,
     });
 
+    for option in &definition.options {
+        if let ColumnOption::Srid(value) = option {
+            attributes.system = Some(reference_system(value, &definition.column_type, context)?);
+        }
+    }
     attributes.zerofill = definition.options.contains(&ColumnOption::Zerofill);
     if let ColumnType::Year(Some(4)) = definition.column_type {
         let message = "'YEAR(4)' is deprecated and will be removed in a future release. Please use YEAR instead";
@@ -184,7 +189,7 @@ pub fn draft(
                 generated = Some(Generated { expression, stored: *stored, of_key: false });
             }
             ColumnOption::Invisible => invisible = true,
-            ColumnOption::Srid(_) => return Err(errors::not_supported("SRID of a column")),
+            ColumnOption::Srid(_) => {}
         }
     }
     if comment.chars().count() > 1024 {
@@ -235,6 +240,23 @@ pub fn draft(
         draft.default = default_value(value, &draft, context)?;
     }
     Ok(draft)
+}
+
+/// The system that SRID names. Errors: 1221, 1690, 3548.
+fn reference_system(
+    value: &Expr,
+    column_type: &ColumnType,
+    context: &mut Context,
+) -> Result<&'static ReferenceSystem, MysqlError> {
+    if !matches!(column_type, ColumnType::Geometry(_)) {
+        return Err(MysqlError::new(codes::WRONG_USAGE, "Incorrect usage of SRID and non-geometry column"));
+    }
+    let (value, _) = evaluate(value, &BindContext::default(), context)?;
+    let number = value.as_ref().as_integer().and_then(|number| u32::try_from(number).ok());
+    let srid = number.ok_or_else(|| MysqlError::new(codes::DATA_OUT_OF_RANGE, "SRID value is out of range in 'SRID'"))?;
+    ReferenceSystem::find(srid).ok_or_else(|| {
+        MysqlError::new(codes::SRS_NOT_FOUND, format!("There's no spatial reference system with SRID {srid}."))
+    })
 }
 
 /// DEFAULT of a column: its value, converted to the column's type, or an expression that is computed for each row. Errors: 1067, 1101.
@@ -352,6 +374,8 @@ pub fn implicit_value(column: &Column, context: &mut Context) -> Result<Value, M
         TypeKind::Json => Value::Json(rauk_types::json::JsonRef::NULL.to_stored()),
         _ if ty.is_text() => Value::Str(String::new()),
         TypeKind::Binary => Value::Bytes(vec![0; ty.length as usize]),
+        // No geometry stands for none.
+        TypeKind::Geometry => return Err(rauk_types::geometry::no_geometry()),
         _ if ty.is_bytes() => Value::Bytes(Vec::new()),
         TypeKind::Timestamp => Value::Timestamp(0),
         _ => {

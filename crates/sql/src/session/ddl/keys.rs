@@ -10,8 +10,11 @@ use super::columns::ColumnDraft;
 use crate::parse::ast::{Expr, IndexAlgorithm, KeyDefinition, KeyPart, TableConstraint};
 use crate::session::errors;
 use rauk_types::error::codes;
+use rauk_types::geometry::POINT_BYTES;
 use rauk_types::schema::{MAX_INDEXES, MAX_KEY_BYTES, MAX_KEY_PARTS};
-use rauk_types::{Collation, IndexId, IndexKind, IndexPart, IndexSchema, MysqlError, TableId, TextParser, TypeKind};
+use rauk_types::{
+    Collation, GeometryKind, IndexId, IndexKind, IndexPart, IndexSchema, MysqlError, TableId, TextParser, TypeKind,
+};
 
 /// A key on its way into a table; its columns are still names.
 #[derive(Clone, Debug)]
@@ -215,7 +218,7 @@ fn part(draft: &PartDraft, columns: &[ColumnDraft]) -> Result<(IndexPart, u64), 
     let at = position(draft, columns)?;
     let ty = &columns[at].ty;
     let name = &columns[at].name;
-    if columns[at].is_of_key() && ty.kind == TypeKind::Json {
+    if columns[at].is_of_key() && matches!(ty.kind, TypeKind::Json | TypeKind::Geometry) {
         let message = "Cannot create a functional index on a function that returns a JSON or GEOMETRY value.";
         return Err(MysqlError::new(3753, message));
     }
@@ -233,6 +236,11 @@ fn part(draft: &PartDraft, columns: &[ColumnDraft]) -> Result<(IndexPart, u64), 
     let character_bytes = if ty.is_text() { 4 } else { 1 };
     let mut prefix = None;
     let bytes = match draft.prefix {
+        // All points have the same length.
+        None if ty.geometry_kind() == Some(GeometryKind::Point) => {
+            prefix = Some(POINT_BYTES as u32);
+            POINT_BYTES as u64
+        }
         None if ty.is_lob() => {
             let message = format!("BLOB/TEXT column '{name}' used in key specification without a key length");
             return Err(MysqlError::new(codes::BLOB_KEY_WITHOUT_LENGTH, message));

@@ -10,7 +10,8 @@ use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::format::display_width;
 use rauk_types::members::{MAX_ENUM_MEMBERS, MAX_KEPT_BYTES, MAX_MEMBER_CHARS, MAX_MEMBERS_BYTES, MAX_SET_MEMBERS};
-use rauk_types::{Collation, DataType, Members, MysqlError, TypeKind};
+use rauk_types::geometry::ReferenceSystem;
+use rauk_types::{Collation, DataType, GeometryKind, Members, MysqlError, TypeKind};
 
 /// Bytes of the longest utf8mb4 character.
 /// Bytes of the longest VARCHAR.
@@ -25,6 +26,8 @@ pub struct TypeAttributes<'a> {
     pub inherited: Collation,
     pub strict: bool,
     pub zerofill: bool,
+    /// Of SRID.
+    pub system: Option<&'static ReferenceSystem>,
 }
 
 /// The type that a column definition declares.
@@ -55,6 +58,7 @@ pub fn convert(declared: &ColumnType, column: &str, attributes: &TypeAttributes<
         ColumnType::Enum(members) => of_members(TypeKind::Enum, members, column, attributes)?,
         ColumnType::Set(members) => of_members(TypeKind::Set, members, column, attributes)?,
         ColumnType::Bit(bits) => bit(*bits, column)?,
+        ColumnType::Geometry(kind) => DataType::geometry(*kind, attributes.system),
         ColumnType::Year(None | Some(4)) => DataType::new(TypeKind::Year),
         ColumnType::Year(Some(_)) => {
             return Err(MysqlError::new(codes::INVALID_YEAR_COLUMN_LENGTH, "Supports only YEAR or YEAR(4) column."));
@@ -65,7 +69,7 @@ pub fn convert(declared: &ColumnType, column: &str, attributes: &TypeAttributes<
         ty.unsigned = true;
         ty.zerofill = true;
     }
-    let character_type = ty.is_text() && ty.kind != TypeKind::Json || ty.is_bytes() || ty.has_members();
+    let character_type = ty.is_text() && ty.kind != TypeKind::Json || ty.is_bytes() && !ty.is_geometry() || ty.has_members();
     if !character_type && attributes.charset.is_some() {
         return Err(MysqlError::new(
             codes::PARSE_ERROR,
@@ -359,6 +363,7 @@ pub fn column_type(ty: &DataType) -> String {
             format!("{}({})", data_type_name(ty.kind), members.join(","))
         }
         TypeKind::Bit => format!("bit({})", ty.length),
+        TypeKind::Geometry => ty.geometry_kind().map_or("geometry", GeometryKind::type_name).to_string(),
         _ if ty.zerofill && ty.is_integer() => format!("{}({})", data_type_name(ty.kind), display_width(ty)),
         TypeKind::Null => "null".to_string(),
         TypeKind::TinyInt if ty.length == 1 => "tinyint(1)".to_string(),
@@ -416,6 +421,7 @@ pub fn data_type_name(kind: TypeKind) -> &'static str {
         TypeKind::Set => "set",
         TypeKind::Bit => "bit",
         TypeKind::Year => "year",
+        TypeKind::Geometry => "geometry",
     }
 }
 

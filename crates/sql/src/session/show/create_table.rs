@@ -104,13 +104,17 @@ fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz
     } else if ty.kind == TypeKind::Timestamp {
         out.push_str(" NULL");
     }
+    if let Some(system) = ty.reference_system() {
+        out.push_str(&format!(" /*!80003 SRID {} */", system.srid));
+    }
     match &column.default {
         ColumnDefault::None => {}
         _ if column.generated.is_some() => {}
         ColumnDefault::Expression(text) => out.push_str(&format!(" DEFAULT ({text})")),
         ColumnDefault::Now => out.push_str(&format!(" DEFAULT {}", current_timestamp(ty))),
-        // TEXT and BLOB show none; JSON does.
-        ColumnDefault::Value(Value::Null) if !column.nullable || (ty.is_lob() && ty.kind != TypeKind::Json) => {}
+        // TEXT and BLOB show none; JSON and geometries do.
+        ColumnDefault::Value(Value::Null)
+            if !column.nullable || ty.is_lob() && !matches!(ty.kind, TypeKind::Json | TypeKind::Geometry) => {}
         ColumnDefault::Value(Value::Null) => out.push_str(" DEFAULT NULL"),
         ColumnDefault::Value(Value::Bytes(bytes)) => {
             let printable = bytes.iter().all(|b| (b' '..=b'~').contains(b));

@@ -6,7 +6,7 @@ use crate::session::ddl::types::{column_type, data_type_name};
 use crate::session::lookup::Viewer;
 use crate::session::users::Privileges;
 use rauk_types::{
-    Collation, Column, ColumnDefault, DataType, IndexKind, Members, MysqlError, TableSchema, TypeKind, Value, format,
+    Collation, Column, ColumnDefault, DataType, GeometryKind, IndexKind, Members, MysqlError, TableSchema, TypeKind, Value, format,
 };
 use std::sync::Arc;
 
@@ -201,7 +201,7 @@ fn columns(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 u(at as u64 + 1),
                 default,
                 yes(column.nullable),
-                s(data_type_name(ty.kind)),
+                s(ty.geometry_kind().map_or(data_type_name(ty.kind), GeometryKind::type_name)),
                 characters,
                 octets,
                 precision,
@@ -215,7 +215,7 @@ fn columns(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s(privileges),
                 s(&column.comment),
                 s(column.generated.as_ref().map_or(String::new(), |of| shown_expression(&of.expression))),
-                Value::Null,
+                ty.reference_system().map_or(Value::Null, |system| u(system.srid)),
             ]);
         }
     }
@@ -246,7 +246,7 @@ pub(crate) fn column_privileges<'a>(viewer: &'a Viewer, table: &TableSchema) -> 
 }
 
 fn text_lengths(ty: &DataType) -> (Value, Value) {
-    if ty.kind == TypeKind::Json {
+    if matches!(ty.kind, TypeKind::Json | TypeKind::Geometry) {
         return (Value::Null, Value::Null);
     }
     let length = i64::from(ty.length);

@@ -4,7 +4,7 @@
 //! and from live state, through the eyes of the reading session: what its account may not know of is left out.
 //!
 //! The notation: `NAME type`, with `?` behind the type when it may be NULL. Types: `b64` text compared by code points (names of databases and
-//! tables), `s64` text without case, `x` long text, `u` and `i` BIGINT unsigned and signed, `t` DATETIME.
+//! tables), `s64` text without case, `x` long text, `u` and `i` BIGINT unsigned and signed, `d` DOUBLE, `t` DATETIME.
 
 mod catalog;
 mod cluster;
@@ -13,6 +13,7 @@ mod privileges;
 mod rauk;
 mod roles;
 mod server;
+mod spatial;
 mod views;
 
 use super::errors;
@@ -71,6 +72,7 @@ fn registry() -> &'static Vec<Registered> {
             rauk::TABLES,
             cluster::TABLES,
             views::TABLES,
+            spatial::TABLES,
         ]
         .iter()
         .flat_map(|list| list.iter())
@@ -130,6 +132,7 @@ fn type_of(notation: &str) -> DataType {
         b'u' => DataType::BIGINT_UNSIGNED,
         b'i' => DataType::BIGINT,
         b't' => DataType::new(TypeKind::DateTime),
+        b'd' => DataType::DOUBLE,
         other => unreachable!("no type is written {}", other as char),
     }
 }

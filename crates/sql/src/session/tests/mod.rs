@@ -32,6 +32,7 @@ mod selectivity;
 mod shows;
 mod skip_paths;
 mod sleeping;
+mod spatial;
 mod statistics;
 mod table_locks;
 mod temporary;

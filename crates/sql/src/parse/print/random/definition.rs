@@ -9,7 +9,7 @@ impl Choices<'_> {
         let precision = self.maybe(Self::number);
         let scale = if precision.is_some() { self.maybe(Self::number) } else { None };
         let (digits, unsigned) = (Digits { precision, scale }, self.flag());
-        match self.pick(26) {
+        match self.pick(27) {
             0 => T::Integer {
                 size: self.one_of(&[
                     IntegerSize::Int,
@@ -45,7 +45,8 @@ impl Choices<'_> {
             22 => T::Bit(precision),
             23 => T::Enum(self.some(1, Self::string)),
             24 => T::Set(self.some(1, Self::string)),
-            _ => T::Other(self.one_of(&["GEOMETRY", "POINT", "INET6"]).into()),
+            25 => T::Geometry(self.one_of(&rauk_types::GeometryKind::ALL)),
+            _ => T::Other(self.one_of(&["VECTOR", "INET6"]).into()),
         }
     }
 

@@ -226,7 +226,7 @@ impl Choices<'_> {
     }
 
     pub fn cast_type(&mut self) -> CastType {
-        match self.pick(12) {
+        match self.pick(13) {
             0 => CastType::Signed,
             1 => CastType::Unsigned,
             2 => CastType::Char {
@@ -245,6 +245,7 @@ impl Choices<'_> {
             8 => CastType::Float(self.maybe(Self::number)),
             9 => CastType::Double,
             10 => CastType::Json,
+            11 => CastType::Geometry(self.one_of(&rauk_types::GeometryKind::ALL[1..])),
             _ => CastType::Year,
         }
     }
