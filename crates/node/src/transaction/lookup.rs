@@ -20,6 +20,7 @@ use rauk_kernel::{Access, Lookup, LookupPosition, MANY, Partition, ScanEnd, Scan
 use rauk_types::{Covering, IndexId, RowView, Timestamp};
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Entries that are visited in one hold: as of a scan.
 const ENTRIES: usize = 256;
@@ -100,6 +101,7 @@ impl Transaction {
             return Ok(false);
         }
         let view = self.read_view(info, false).await?;
+        let rows = AtomicU64::new(0);
         for partition in self.node.partitions_of(info) {
             let mut first = numbers.start;
             while first < numbers.end {
@@ -109,12 +111,14 @@ impl Transaction {
                 let lookup = Lookup { table: info.schema.id, index, spans: &list, covering };
                 let mut position = LookupPosition::default();
                 let mut slice = |p: &mut Partition, access: &mut Access<'_>| {
-                    let mut stopped = false;
+                    let (mut stopped, mut shown) = (false, 0);
                     let end = p.look_up(&lookup, &mut position, ENTRIES, access, &mut |span, row: &ScanRow<'_>| {
+                        shown += 1;
                         stopped = !visit(first + span, row.row);
                         if stopped { Verdict::KeepAndStop } else { Verdict::Keep }
-                    })?;
-                    Ok((end, stopped))
+                    });
+                    rows.fetch_add(shown, Relaxed);
+                    Ok((end?, stopped))
                 };
                 let mut within = None;
                 loop {
@@ -125,13 +129,14 @@ impl Transaction {
                         },
                         false => {
                             let node = self.node.clone();
-                            let caller = self.caller(view, None);
+                            let caller = self.caller(info.schema.id, view, None);
                             let mut observed = Timestamp::ZERO;
                             let driven = drive(&node, partition, Class::Scan, &caller, &mut observed, &mut slice).await;
                             self.observed = self.observed.max(observed);
                             driven.map_err(|halt| self.halted(halt, info))?.0
                         }
                     };
+                    self.count_reads(info, Some(index), rows.swap(0, Relaxed));
                     self.worked(Class::Scan.weight()).await;
                     if stopped {
                         return Ok(true);
