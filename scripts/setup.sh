@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(build-essential pkg-config cmake ca-certificates curl)
 kind=${1:-build}
 if [ "$kind" != build ]; then
-  packages+=(mariadb-server mariadb-client sysbench iproute2 redis-server redis-tools memcached python3 python3-venv)
+  packages+=(mariadb-server mariadb-client mydumper sysbench iproute2 redis-server redis-tools memcached python3 python3-venv)
   command -v java >/dev/null || packages+=(default-jdk-headless)
   command -v mvn >/dev/null || packages+=(maven)
   command -v go >/dev/null || packages+=(golang-go)

@@ -71,6 +71,8 @@ import --local --fields-terminated-by=, --fields-optionally-enclosed-by='"' d3 "
 [ "$(client -N d3 -e "SELECT COUNT(*), SUM(twice), SUM(name = CONCAT('row ', id)) FROM many")" = $'200000\t40000200000\t200000' ]
 client -e 'DROP DATABASE d3; SET GLOBAL local_infile = OFF'
 
+RAUK_PORT=$port ./dumps.sh
+
 echo "-- sysbench: prepare, run, cleanup; prepared statements and text"
 client -e 'CREATE DATABASE sbtest'
 bench() {

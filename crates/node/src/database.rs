@@ -11,6 +11,7 @@ use crate::runtime::Runtime;
 use crate::scan::pushdown::Evaluator;
 use crate::status::{Counters, LockWaitInfo, TransactionInfo};
 use crate::table::TableInfo;
+use crate::table::io::IoCounts;
 use crate::transaction::{Transaction, TxnOptions};
 use rauk_log::Disk;
 use rauk_manage::{Command, SettingChange};
@@ -158,6 +159,18 @@ impl Database {
         found
             .map(TableHandle::new)
             .ok_or_else(|| NodeError::NoSuchTable { database: database.into(), table: name.into() })
+    }
+
+    /// How often rows of a table were read and written on this node.
+    pub fn table_io(&self, id: TableId) -> IoCounts {
+        self.node.tables.by_id(id).map(|info| info.shared.io.counts()).unwrap_or_default()
+    }
+
+    /// The counts of a table begin at 0 again.
+    pub fn clear_table_io(&self, id: TableId) {
+        if let Some(info) = self.node.tables.by_id(id) {
+            info.shared.io.clear();
+        }
     }
 
     pub fn table_by_id(&self, id: TableId) -> Option<TableHandle> {

@@ -52,6 +52,7 @@ pub use runtime::Runtime;
 pub use runtime::threads::{Threads, block_on};
 pub use scan::pushdown::{Evaluator, Fate, FilterPushdown, MAX_PROGRAM, Pushdown, RowProgram};
 pub use scan::{Page, SMALL_TABLE, ScanBatch, ScanCursor, ScanSpec};
+pub use table::io::IoCounts;
 pub use temporary::TemporaryMemory;
 pub use transaction::{
     InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Spans, Transaction, TxnOptions, UpdateOutcome, VisitSpans,

@@ -1,12 +1,14 @@
 //! What the node tells its operator: running transactions, waits, and counts.
 
+use crate::locks::waits::{WaitInfo, Wanted};
 use crate::node::Node;
 use crate::ops::touches::Touches;
 use crate::ops::wire::Rows;
 use crate::table::TableInfo;
+use crate::transaction::{Isolation, TxnOptions};
 use parking_lot::Mutex;
 use rauk_kernel::partition::TableUsage;
-use rauk_types::{PartitionId, TxnId};
+use rauk_types::TxnId;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,11 +31,23 @@ pub struct Registry {
     pub remote_scan_answers: AtomicU64,
 }
 
+/// With what a transaction was begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Began {
+    /// Number of its session; 0: none.
+    pub session: u64,
+    pub isolation: Isolation,
+    pub read_only: bool,
+    pub foreign_key_checks: bool,
+}
+
 /// A running transaction as the operator's tables see it.
 #[derive(Debug)]
 pub struct TxnRecord {
     pub started: Duration,
     pub rows_changed: AtomicU64,
+    /// What it was begun with.
+    pub began: Began,
     /// In a cluster: the partitions led here that it has touched.
     pub touches: Touches,
 }
@@ -43,8 +57,11 @@ impl Registry {
         &self.shards[id.0 as usize % SHARDS]
     }
 
-    pub fn enter(&self, id: TxnId, started: Duration) -> Arc<TxnRecord> {
-        let record = Arc::new(TxnRecord { started, rows_changed: AtomicU64::new(0), touches: Touches::default() });
+    pub fn enter(&self, id: TxnId, started: Duration, options: &TxnOptions) -> Arc<TxnRecord> {
+        let TxnOptions { session, isolation, read_only, foreign_key_checks, .. } = *options;
+        let began = Began { session, isolation, read_only, foreign_key_checks };
+        let (rows_changed, touches) = (AtomicU64::new(0), Touches::default());
+        let record = Arc::new(TxnRecord { started, rows_changed, began, touches });
         self.shard(id).lock().insert(id, record.clone());
         record
     }
@@ -91,8 +108,11 @@ pub struct TransactionInfo {
     /// Since its first lock or write.
     pub age: Duration,
     pub rows_changed: u64,
+    pub began: Began,
     /// Those whose locks it waits for.
     pub waiting_for: Vec<TxnId>,
+    /// How long it has waited for them.
+    pub waited: Duration,
 }
 
 /// A wait for a row lock.
@@ -100,7 +120,7 @@ pub struct TransactionInfo {
 pub struct LockWaitInfo {
     pub waiting: TxnId,
     pub blocking: TxnId,
-    pub partition: PartitionId,
+    pub wanted: Wanted,
 }
 
 /// Counts since the node was opened, and sizes as they are now.
@@ -111,6 +131,9 @@ pub struct Counters {
     pub flushes: u64,
     pub deadlocks: u64,
     pub lock_waits: u64,
+    /// Of those that have ended: all together and the longest, in nanoseconds.
+    pub lock_waited: u64,
+    pub longest_lock_wait: u64,
     pub lock_timeouts: u64,
     pub checkpoints: u64,
     pub checkpoint_failures: u64,
@@ -132,18 +155,20 @@ pub struct Counters {
 
 impl Node {
     pub fn transaction_infos(&self) -> Vec<TransactionInfo> {
-        let waits: FxHashMap<TxnId, Vec<TxnId>> = self.waits.list().into_iter().map(|w| (w.txn, w.blockers)).collect();
+        let waits: FxHashMap<TxnId, WaitInfo> = self.waits.list().into_iter().map(|w| (w.txn, w)).collect();
         let now = self.runtime.now();
         let mut all: Vec<TransactionInfo> = Vec::new();
         for shard in &self.registry.shards {
             all.extend(shard.lock().iter().map(|(id, record)| {
-                let waiting_for = waits.get(id);
+                let wait = waits.get(id);
                 TransactionInfo {
                     id: *id,
-                    state: if waiting_for.is_some() { TransactionState::Waiting } else { TransactionState::Running },
+                    state: if wait.is_some() { TransactionState::Waiting } else { TransactionState::Running },
                     age: now.saturating_sub(record.started),
                     rows_changed: record.rows_changed.load(Ordering::Relaxed),
-                    waiting_for: waiting_for.cloned().unwrap_or_default(),
+                    began: record.began,
+                    waiting_for: wait.map(|w| w.blockers.clone()).unwrap_or_default(),
+                    waited: wait.map_or(Duration::ZERO, |w| now.saturating_sub(w.since)),
                 }
             }));
         }
@@ -179,9 +204,9 @@ impl Node {
     }
 
     pub fn lock_wait_infos(&self) -> Vec<LockWaitInfo> {
-        let one = |w: crate::locks::waits::WaitInfo| {
-            let (waiting, partition) = (w.txn, w.partition);
-            w.blockers.into_iter().map(move |blocking| LockWaitInfo { waiting, blocking, partition })
+        let one = |w: WaitInfo| {
+            let (waiting, wanted) = (w.txn, w.wanted);
+            w.blockers.into_iter().map(move |blocking| LockWaitInfo { waiting, blocking, wanted })
         };
         self.waits.list().into_iter().flat_map(one).collect()
     }
@@ -194,6 +219,8 @@ impl Node {
             flushes: read(&self.group.flushes),
             deadlocks: read(&self.waits.deadlocks),
             lock_waits: read(&self.waits.waits_begun),
+            lock_waited: read(&self.waits.waited),
+            longest_lock_wait: read(&self.waits.longest),
             lock_timeouts: read(&self.registry.lock_timeouts),
             checkpoints: read(&self.registry.checkpoints),
             checkpoint_failures: read(&self.registry.checkpoint_failures),

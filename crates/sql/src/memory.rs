@@ -55,6 +55,10 @@ impl Pool {
     pub fn set_limit(&self, bytes: u64) {
         self.limit.store(usize::try_from(bytes).unwrap_or(usize::MAX), Relaxed);
     }
+
+    pub fn used(&self) -> u64 {
+        self.used.load(Relaxed) as u64
+    }
 }
 
 /// When a session's statement has to end before it is done.

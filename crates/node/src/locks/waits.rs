@@ -13,7 +13,7 @@
 //! A wait ends by grant, deadlock, timeout or KILL. On the last three the transaction leaves the partition's queue itself.
 
 use parking_lot::Mutex;
-use rauk_types::{PartitionId, TxnId};
+use rauk_types::{PartitionId, TableId, TxnId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
@@ -25,11 +25,24 @@ pub struct Waits {
     /// Length of the table, so that granting looks at it only when somebody waits.
     waiting: AtomicUsize,
     pub waits_begun: AtomicU64,
+    /// How long those have taken that have ended, in nanoseconds.
+    pub waited: AtomicU64,
+    /// The longest of these.
+    pub longest: AtomicU64,
     pub deadlocks: AtomicU64,
 }
 
+/// The lock that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub partition: PartitionId,
+    /// It is of a row of this table.
+    pub table: TableId,
+    pub shared: bool,
+}
+
 struct Wait {
-    partition: PartitionId,
+    wanted: Wanted,
     blockers: Vec<TxnId>,
     writes: u64,
     since: Duration,
@@ -52,25 +65,32 @@ pub enum Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitInfo {
     pub txn: TxnId,
-    pub partition: PartitionId,
+    pub wanted: Wanted,
+    pub since: Duration,
     pub blockers: Vec<TxnId>,
 }
 
 impl Waits {
     /// A wait begins, `now`. Called while the partition is held.
-    pub fn enter(&self, txn: TxnId, partition: PartitionId, blockers: Vec<TxnId>, writes: u64, now: Duration) {
+    pub fn enter(&self, txn: TxnId, wanted: Wanted, blockers: Vec<TxnId>, writes: u64, now: Duration) {
         let number = self.waits_begun.fetch_add(1, Ordering::Relaxed);
-        let wait = Wait { partition, blockers, writes, since: now, number, outcome: None, waker: None };
+        let wait = Wait { wanted, blockers, writes, since: now, number, outcome: None, waker: None };
         let mut table = self.table.lock();
         table.insert(txn, wait);
         self.waiting.store(table.len(), Ordering::SeqCst);
     }
 
     /// Ends the entry, however the wait went.
-    pub fn leave(&self, txn: TxnId) {
+    pub fn leave(&self, txn: TxnId, now: Duration) {
         let mut table = self.table.lock();
-        table.remove(&txn);
+        let ended = table.remove(&txn);
         self.waiting.store(table.len(), Ordering::SeqCst);
+        drop(table);
+        if let Some(wait) = ended {
+            let took = u64::try_from(now.saturating_sub(wait.since).as_nanos()).unwrap_or(u64::MAX);
+            self.waited.fetch_add(took, Ordering::Relaxed);
+            self.longest.fetch_max(took, Ordering::Relaxed);
+        }
     }
 
     /// Locks were granted. Those that do not wait (any more) are passed over.
@@ -152,7 +172,7 @@ impl Waits {
             return;
         }
         let there: Vec<TxnId> =
-            self.table.lock().iter().filter(|(_, w)| w.partition == partition).map(|(txn, _)| *txn).collect();
+            self.table.lock().iter().filter(|(_, w)| w.wanted.partition == partition).map(|(txn, _)| *txn).collect();
         self.grant(&there);
     }
 
@@ -163,7 +183,7 @@ impl Waits {
             .lock()
             .iter()
             .filter(|(_, w)| w.outcome.is_none())
-            .map(|(t, w)| WaitInfo { txn: *t, partition: w.partition, blockers: w.blockers.clone() })
+            .map(|(t, w)| WaitInfo { txn: *t, wanted: w.wanted, since: w.since, blockers: w.blockers.clone() })
             .collect();
         list.sort_by_key(|w| w.txn);
         list
@@ -204,10 +224,10 @@ fn find_cycle(table: &FxHashMap<TxnId, Wait>, start: TxnId) -> Option<Vec<TxnId>
 mod tests {
     use super::*;
 
-    const P: PartitionId = PartitionId(0);
+    const ROW: Wanted = Wanted { partition: PartitionId(0), table: TableId(1), shared: false };
 
     fn enter(waits: &Waits, txn: u64, blockers: &[u64], writes: u64) {
-        waits.enter(TxnId(txn), P, blockers.iter().map(|&b| TxnId(b)).collect(), writes, Duration::ZERO);
+        waits.enter(TxnId(txn), ROW, blockers.iter().map(|&b| TxnId(b)).collect(), writes, Duration::ZERO);
         waits.detect(TxnId(txn));
     }
 
@@ -259,7 +279,8 @@ mod tests {
         // The granted one is no longer waiting, so this closes nothing.
         enter(&waits, 3, &[2], 0);
         assert_eq!(outcome(&waits, 3), None);
-        waits.leave(TxnId(2));
+        waits.leave(TxnId(2), Duration::from_micros(3));
         assert_eq!(waits.list().len(), 3);
+        assert_eq!((waits.waited.into_inner(), waits.longest.into_inner()), (3000, 3000));
     }
 }

@@ -183,8 +183,9 @@ pub fn make(node: &Arc<Node>, wanted: Wanted) -> Report {
         }
         Wanted::Locks => {
             let all = node.lock_wait_infos().into_iter().take(MOST);
-            report.locks =
-                all.map(|w| LockReport { waiting: w.waiting, blocking: w.blocking, partition: w.partition }).collect();
+            report.locks = all
+                .map(|w| LockReport { waiting: w.waiting, blocking: w.blocking, partition: w.wanted.partition })
+                .collect();
         }
         Wanted::Memory | Wanted::Led => {
             let tables: Vec<TableId> = node.catalog.lock().catalog().tables().map(|t| t.id).collect();

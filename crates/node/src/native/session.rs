@@ -204,6 +204,7 @@ impl Session {
             foreign_key_checks: true,
             metadata_wait: None,
             locked: None,
+            session: 0,
             interrupt,
         }
     }

@@ -8,12 +8,12 @@ use super::touches::Touches;
 use crate::commit::group::yield_once;
 use crate::error::NodeError;
 use crate::executor::Class;
-use crate::locks::waits::Outcome;
+use crate::locks::waits::{Outcome, Wanted};
 use crate::member::Cluster;
 use crate::node::Node;
 use crate::transaction::Interrupt;
 use rauk_kernel::{Access, Partition, ReadAt, Stop, TxnRef};
-use rauk_types::{PartitionId, Timestamp, TxnId, View};
+use rauk_types::{PartitionId, TableId, Timestamp, TxnId, View};
 use std::future::{Future, poll_fn};
 use std::sync::atomic::Ordering;
 use std::task::Poll;
@@ -29,6 +29,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 pub struct Caller<'a> {
     /// `None`: a plain read of one that has not touched the partition.
     pub txn: Option<&'a TxnRef>,
+    pub table: TableId,
     pub own_before: u32,
     pub statement: u32,
     pub at: ReadAt,
@@ -38,6 +39,8 @@ pub struct Caller<'a> {
     /// For each wait.
     pub patience: Duration,
     pub interrupt: &'a Interrupt,
+    /// The locks that it asks for are shared ones.
+    pub shared: bool,
     /// The work is about a lock on a name: it waits until the view has settled, and a deadlock ends it alone.
     pub names: bool,
     /// In a cluster.
@@ -173,7 +176,9 @@ pub async fn drive<R: Send>(
                 if let Err(Stop::Wait(blockers)) = &mut result {
                     let txn = caller.txn.expect("only a known transaction can wait");
                     let (blockers, now) = (std::mem::take(blockers), node.runtime.now());
-                    node.waits.enter(txn.id, PartitionId(partition), blockers, caller.writes, now);
+                    let wanted =
+                        Wanted { partition: PartitionId(partition), table: caller.table, shared: caller.shared };
+                    node.waits.enter(txn.id, wanted, blockers, caller.writes, now);
                 }
                 (result.map(|r| (r, within)).map_err(Halt::Stop), access.observed, p.take_granted())
             })
@@ -275,6 +280,6 @@ struct LeaveOnDrop<'a>(&'a Node, TxnId);
 
 impl Drop for LeaveOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.waits.leave(self.1);
+        self.0.waits.leave(self.1, self.0.runtime.now());
     }
 }

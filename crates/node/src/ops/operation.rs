@@ -234,6 +234,16 @@ impl Op<'_> {
         }
     }
 
+    /// Whether the locks that it asks for let others have shared ones beside them.
+    pub fn locks_shared(&self) -> bool {
+        match self {
+            Op::ReadLocked { mode, .. } => *mode != LockMode::Exclusive,
+            Op::LockAbsence { .. } | Op::LockRange { .. } => true,
+            Op::Scan(scan) => scan.request.lock.is_some_and(|(mode, _)| mode != LockMode::Exclusive),
+            _ => false,
+        }
+    }
+
     pub fn is_name(&self) -> bool {
         matches!(self, Op::Name { .. })
     }

@@ -173,6 +173,7 @@ async fn attempt(
     let alone = Interrupt::default();
     let mut caller = Caller {
         txn: session.map(|s| &s.txn),
+        table: table.schema.id,
         own_before: request.own_before,
         statement: request.statement,
         at: request.snapshot.map_or(ReadAt::Newest, ReadAt::Snapshot),
@@ -180,6 +181,7 @@ async fn attempt(
         writes: request.writes,
         patience: Duration::from_millis(request.patience.into()),
         interrupt: session.map_or(&alone, |s| &s.interrupt),
+        shared: op.locks_shared(),
         names: op.is_name(),
         gate: Some(Gate::Primary(AsPrimary {
             cluster,

@@ -4,6 +4,7 @@ use super::operation::{Done, Key, LookUp, Op, Scan, Seen, run};
 use super::serve::gather;
 use super::sessions::{IDLE, Session, Turn};
 use super::wire::{self, Answer, Failure, Gatherer, OpAnswer, Reader, Rows, Shown};
+use crate::locks::waits::Wanted;
 use crate::runtime::threads::{Threads, block_on};
 use crate::table::TableInfo;
 use crate::{Config, Database};
@@ -650,7 +651,13 @@ fn a_new_view_frees_what_was_locked_in_the_old() {
             run(&mut insert, TableId(7), p, &mut access(Some(&session.txn), None), &mut |_| Verdict::Keep).unwrap();
             let waits = run(&mut insert, TableId(7), p, &mut access(Some(&own), None), &mut |_| Verdict::Keep);
             assert_eq!(waits, Err(Stop::Wait(vec![session.txn.id])));
-            node.waits.enter(own.id, PartitionId(0), vec![session.txn.id], 0, Duration::ZERO);
+            node.waits.enter(
+                own.id,
+                Wanted { partition: PartitionId(0), table: TableId(7), shared: false },
+                vec![session.txn.id],
+                0,
+                Duration::ZERO,
+            );
         })
         .await;
         let outcome = || node.waits.poll(own.id, std::task::Waker::noop());

@@ -147,6 +147,7 @@ impl Transaction {
         let result = held.try_with(|p| p.scan(request, position, SLICE, &mut access, visit)).ok()?;
         let observed = access.observed;
         self.observed = self.observed.max(observed);
+        self.count_reads(table, request.index, rows.into());
         // As much as a point read for each few rows.
         let weight = 1 + rows / 16;
         match result {
@@ -177,15 +178,21 @@ impl Transaction {
         };
         // At SERIALIZABLE what was read is locked, also what the visitor drops: a row that others could change into one that it wants.
         let keeps = request.lock.is_some() && self.locks_ranges();
-        self.scan_within(table, partition, view, request, place, slice, &mut |seen| match seen {
-            Seen::Scanned(row) => match visit(row) {
-                Verdict::Skip if keeps => Verdict::Keep,
-                Verdict::SkipAndStop if keeps => Verdict::KeepAndStop,
-                verdict => verdict,
-            },
+        let mut rows = 0;
+        let show = &mut |seen: Seen<'_, '_>| match seen {
+            Seen::Scanned(row) => {
+                rows += 1;
+                match visit(row) {
+                    Verdict::Skip if keeps => Verdict::Keep,
+                    Verdict::SkipAndStop if keeps => Verdict::KeepAndStop,
+                    verdict => verdict,
+                }
+            }
             _ => unreachable!("a scan shows what it has scanned"),
-        })
-        .await
+        };
+        let result = self.scan_within(table, partition, view, request, place, slice, show).await;
+        self.count_reads(table, request.index, rows);
+        result
     }
 
     /// The keys that a locking scan may find rows at.

@@ -3,12 +3,14 @@
 pub mod cache;
 pub mod counter;
 pub mod entries;
+pub mod io;
 pub mod own;
 pub mod relations;
 pub mod route;
 
 use crate::locks::metadata::MetadataLock;
 use counter::{Counter, HiddenKeys};
+use io::TableIo;
 use own::OwnRows;
 use parking_lot::Mutex;
 use rauk_kernel::partition::TableUsage;
@@ -54,6 +56,7 @@ pub struct TableShared {
     pub children: Children,
     /// Of each partition as it was when last looked at.
     pub usage: Mutex<Vec<TableUsage>>,
+    pub io: TableIo,
 }
 
 /// The version of a table that is gone.
@@ -70,6 +73,7 @@ impl TableShared {
             hidden_keys: HiddenKeys::new(schema.id, hidden_bound.max(1)),
             children: Children::default(),
             usage: Mutex::default(),
+            io: TableIo::default(),
         })
     }
 
@@ -83,6 +87,7 @@ impl TableShared {
             hidden_keys: HiddenKeys::unlogged(schema.id),
             children: Children::default(),
             usage: Mutex::default(),
+            io: TableIo::default(),
         })
     }
 

@@ -7,7 +7,7 @@ use crate::ops::drive::{Caller, Gate, Halt, Within, drive};
 use crate::ops::operation::{Done, Op, Seen, run};
 use crate::table::TableInfo;
 use rauk_kernel::{Stop, TxnRef, Verdict};
-use rauk_types::Timestamp;
+use rauk_types::{TableId, Timestamp};
 
 /// Units of work (`Class::weight`) after which a task gives way to others of its thread: some 200 µs.
 const WORK: u32 = 160;
@@ -18,7 +18,7 @@ impl Transaction {
         if self.txn.is_none() {
             let id = self.node.new_txn_id();
             self.txn = Some(TxnRef::new(id));
-            self.record = Some(self.node.registry.enter(id, self.node.runtime.now()));
+            self.record = Some(self.node.registry.enter(id, self.node.runtime.now(), &self.options));
         }
     }
 
@@ -64,8 +64,8 @@ impl Transaction {
         }
         let node = self.node.clone();
         let mut observed = Timestamp::ZERO;
-        let caller = Caller { names: op.is_name(), ..self.caller(view, None) };
         let id = table.schema.id;
+        let caller = Caller { names: op.is_name(), shared: op.locks_shared(), ..self.caller(id, view, None) };
         let driven =
             drive(&node, partition, op.class(), &caller, &mut observed, |p, access| run(op, id, p, access, visit))
                 .await;
@@ -83,9 +83,10 @@ impl Transaction {
         }
     }
 
-    pub(super) fn caller<'a>(&'a self, view: View, gate: Option<Gate<'a>>) -> Caller<'a> {
+    pub(super) fn caller<'a>(&'a self, table: TableId, view: View, gate: Option<Gate<'a>>) -> Caller<'a> {
         Caller {
             txn: self.txn.as_ref(),
+            table,
             own_before: view.own_before,
             statement: self.write_number,
             at: view.at,
@@ -93,6 +94,7 @@ impl Transaction {
             writes: self.writes,
             patience: self.options.lock_wait_timeout,
             interrupt: &self.options.interrupt,
+            shared: false,
             names: false,
             gate,
         }

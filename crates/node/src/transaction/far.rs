@@ -320,7 +320,7 @@ impl Transaction {
         let node = self.node.clone();
         let gate = Gate::Replica(AsReplica { cluster, snapshot, contents: begun });
         // It has nothing of its own there.
-        let caller = Caller { txn: None, ..self.caller(view, Some(gate)) };
+        let caller = Caller { txn: None, ..self.caller(table.schema.id, view, Some(gate)) };
         let Ran { driven, observed, shown } = run_here(&node, partition, table, &caller, op, visit).await;
         self.observed = self.observed.max(observed);
         match driven {
@@ -349,7 +349,8 @@ impl Transaction {
             touches: record.as_ref().map(|record| &record.touches),
             touched,
         });
-        let caller = Caller { names: op.is_name(), ..self.caller(view, Some(gate)) };
+        let caller =
+            Caller { names: op.is_name(), shared: op.locks_shared(), ..self.caller(table.schema.id, view, Some(gate)) };
         let Ran { driven, observed, shown } = run_here(&node, partition, table, &caller, op, visit).await;
         self.observed = self.observed.max(observed);
         if touched && op.writes() {

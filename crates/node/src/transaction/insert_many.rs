@@ -15,6 +15,7 @@ use crate::bulk::groups::Groups;
 use crate::database::TableHandle;
 use crate::error::NodeError;
 use crate::executor::Class;
+use crate::table::io::Written;
 use rauk_kernel::MANY;
 use rauk_types::{Value, row};
 use smallvec::SmallVec;
@@ -81,7 +82,7 @@ impl Transaction {
                 // Of the partition's later rows one may have the key of one that was left.
                 busy = Some(group.partition);
             }
-            self.count_writes(inserted as u64);
+            self.count_writes(info, Written::Inserted, inserted as u64);
             self.worked(Class::Scan.weight()).await;
         }
         Ok(())

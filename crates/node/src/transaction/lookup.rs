@@ -101,12 +101,16 @@ impl Transaction {
                 let mut within = None;
                 loop {
                     self.check_killed()?;
+                    let mut shown = 0;
                     let mut show = |seen: Seen<'_, '_>| {
                         let Seen::Found(number, row) = seen else { unreachable!("a lookup finds rows of ranges") };
+                        shown += 1;
                         stopped = !visit(first + number, row);
                         if stopped { Verdict::KeepAndStop } else { Verdict::Keep }
                     };
-                    let done = self.call_within(info, partition, view, &mut within, &mut op, &mut show).await?;
+                    let done = self.call_within(info, partition, view, &mut within, &mut op, &mut show).await;
+                    self.count_reads(info, Some(index), shown);
+                    let done = done?;
                     if stopped {
                         return Ok(true);
                     }

@@ -99,6 +99,7 @@ impl Transaction {
             let all = (0..keys.len()).map(|number| (number, keys.get(number)));
             return self.read_many_own(info, rows, all, view, done, visit);
         }
+        self.count_reads(info, Some(IndexId::PRIMARY), done.iter().filter(|done| !**done).count() as u64);
         let node = self.node.clone();
         let groups = Groups::new(&node, info, keys, done);
         let mut wanted = true;

@@ -92,6 +92,8 @@ pub struct TxnOptions {
     pub metadata_wait: Option<Duration>,
     /// The session's own table locks.
     pub locked: Option<Arc<LockedTables>>,
+    /// Number of the session that it belongs to, for the operator's tables; 0: none.
+    pub session: u64,
     /// Set by KILL; waits are woken by [`Interrupt::kill`].
     pub interrupt: Arc<Interrupt>,
 }
@@ -108,6 +110,7 @@ impl Default for TxnOptions {
             foreign_key_checks: true,
             metadata_wait: None,
             locked: None,
+            session: 0,
             interrupt: Arc::default(),
         }
     }
@@ -139,6 +142,8 @@ pub struct Transaction {
     /// What is written now is sure, and may be sent with what comes next.
     defers: bool,
     writes: u64,
+    /// Rows that it was shown.
+    reads: u64,
     /// The key that the last `Duplicate` named: the next locking read of it sees own writes of this statement as well.
     duplicate: Option<(TableId, Vec<u8>)>,
     /// Foreign keys that it has met.
@@ -194,12 +199,27 @@ impl Transaction {
             read_far: false,
             defers: false,
             writes: 0,
+            reads: 0,
             duplicate: None,
             known: None,
             reads_to_change: false,
             work: 0,
             failed: None,
         }
+    }
+
+    /// Counts rows that it was shown of a table: by an index, or by none.
+    #[inline]
+    pub(crate) fn count_reads(&mut self, table: &TableInfo, index: Option<rauk_types::IndexId>, rows: u64) {
+        if rows > 0 {
+            self.reads += rows;
+            table.shared.io.read(self.options.session, index, rows);
+        }
+    }
+
+    /// Rows that it was shown since it began.
+    pub fn rows_read(&self) -> u64 {
+        self.reads
     }
 
     /// As partitions know it.

@@ -64,6 +64,7 @@ impl Transaction {
         let info = &**table.info();
         let key = Key::of(key);
         let partition = self.node.partition_of(info.route.bucket_of_key(key.bytes, key.hash));
+        self.count_reads(info, Some(IndexId::PRIMARY), 1);
         match self.effective_lock(lock) {
             None => {
                 let view = self.read_view(info, true).await?;
@@ -100,7 +101,9 @@ impl Transaction {
         let key = Key::of(key);
         let partition = self.node.partition_of(info.route.bucket_of_key(key.bytes, key.hash));
         let view = self.plain_view();
-        self.read_now(info, partition, key, view, &mut Some(visit))
+        let read = self.read_now(info, partition, key, view, &mut Some(visit))?;
+        self.count_reads(info, Some(IndexId::PRIMARY), 1);
+        Some(read)
     }
 
     /// Reads one row by the full encoded key of a unique index: the index table first, then the row.
@@ -118,6 +121,7 @@ impl Transaction {
         self.check_running()?;
         let info = table.info().clone();
         let Some(unique) = info.unique(index) else { return Err(NodeError::StaleSchema) };
+        self.count_reads(&info, Some(index), 1);
         let place = entries::locate(&unique.entries, key);
         let entry_partition = self.node.partition_of(place.bucket);
         let lock = self.effective_lock(lock);

@@ -11,6 +11,7 @@ use super::{Transaction, View};
 use crate::database::TableHandle;
 use crate::error::NodeError;
 use crate::ops::operation::{Done, Key, Op, Seen};
+use crate::table::io::Written;
 use crate::table::{TableInfo, UniqueIndex, entries};
 use rauk_kernel::{LockMode, ReadAt, Verdict, WaitPolicy};
 use rauk_types::error::codes;
@@ -93,7 +94,7 @@ impl Transaction {
                         let checked = self.after_insert(table, row).await;
                         self.or_undo(number, checked)?;
                     }
-                    self.count_write(table);
+                    self.count_write(table, Written::Inserted);
                     return Ok(InsertOutcome::Inserted);
                 }
                 Step::Duplicate(index, existing) => return Ok(InsertOutcome::Duplicate { index, existing }),
@@ -196,7 +197,7 @@ impl Transaction {
             }
             match step {
                 Step::Done => {
-                    self.count_write(table);
+                    self.count_write(table, Written::Updated);
                     return Ok(UpdateOutcome::Updated);
                 }
                 Step::Duplicate(index, existing) => return Ok(UpdateOutcome::Duplicate { index, existing }),
@@ -246,7 +247,7 @@ impl Transaction {
                 self.delete_entry(unique, &key).await?;
             }
         }
-        self.count_write(table);
+        self.count_write(table, Written::Deleted);
         Ok(true)
     }
 
@@ -268,16 +269,17 @@ impl Transaction {
         if self.may_write(table)? { Ok(()) } else { Err(NodeError::LockTimeout) }
     }
 
-    fn count_write(&mut self, table: &TableInfo) {
+    fn count_write(&mut self, table: &TableInfo, written: Written) {
         if table.own.is_some() {
             return;
         }
-        self.count_writes(1);
+        self.count_writes(table, written, 1);
     }
 
-    /// Rows that were written in stored tables.
-    pub(super) fn count_writes(&mut self, rows: u64) {
+    /// Rows that were written in a stored table.
+    pub(super) fn count_writes(&mut self, table: &TableInfo, written: Written, rows: u64) {
         self.writes += rows;
+        table.shared.io.write(self.options.session, written, rows);
         if let Some(record) = &self.record {
             record.rows_changed.fetch_add(rows, Ordering::Relaxed);
         }

@@ -88,7 +88,7 @@ impl Binder<'_> {
             seen.push(column);
         }
         self.may_write(&schema, &columns, "INSERT")?;
-        check_generated(&schema, &columns, &source)?;
+        let ignored = take_generated(&schema, &columns, &mut source, self.context.sql_mode.strict)?;
         let mut update = vec![];
         let mut inputs = vec![];
         let on_duplicate = if !insert.on_duplicate.is_empty() {
@@ -138,6 +138,7 @@ impl Binder<'_> {
             inserted,
             columns,
             source,
+            ignored,
             fill,
             on_duplicate,
             ignore: insert.ignore,
@@ -523,18 +524,26 @@ fn is_grouped(mut node: &Node) -> bool {
     matches!(node, Node::Aggregate(_))
 }
 
-/// Error 3105: a generated column gets something else than DEFAULT.
-fn check_generated(schema: &TableSchema, columns: &[usize], source: &InsertSource) -> Result<(), MysqlError> {
-    for (at, &column) in columns.iter().enumerate().filter(|(_, column)| schema.columns[**column].generated.is_some()) {
-        let given = match source {
-            InsertSource::Query(_) | InsertSource::File(_) => true,
-            InsertSource::Rows(rows) => rows.iter().any(|row| row[at].is_some()),
-        };
-        if given {
-            return Err(own_row::not_default(schema, column));
-        }
+/// Error 3105: a generated column gets something else than DEFAULT. Outside of strict mode VALUES may give it a value, which is not taken and
+/// is a warning: so MariaDB takes its own dumps. Gives the columns of such values, row by row.
+fn take_generated(
+    schema: &TableSchema,
+    columns: &[usize],
+    source: &mut InsertSource,
+    strict: bool,
+) -> Result<Vec<usize>, MysqlError> {
+    let places = columns.iter().enumerate().filter(|(_, column)| schema.columns[**column].generated.is_some());
+    let places: Vec<(usize, usize)> = places.map(|(at, column)| (at, *column)).collect();
+    let Some(&(_, first)) = places.first() else { return Ok(Vec::new()) };
+    let InsertSource::Rows(rows) = source else { return Err(own_row::not_default(schema, first)) };
+    let mut ignored = Vec::new();
+    for row in rows {
+        ignored.extend(places.iter().filter(|(at, _)| row[*at].take().is_some()).map(|(_, column)| *column));
     }
-    Ok(())
+    match ignored.first() {
+        Some(&column) if strict => Err(own_row::not_default(schema, column)),
+        _ => Ok(ignored),
+    }
 }
 
 fn wrong_count(row: usize) -> MysqlError {

@@ -94,6 +94,7 @@ impl Binder<'_> {
         let rules = own_row::row_rules(&schema, self.context)?;
         let file = FileRows { name: load.file.clone(), format, charset, skip: load.skip, targets, set };
         Ok(Write::Insert(Box::new(Insert {
+            ignored: Vec::new(),
             table,
             existing,
             inserted: vec![],

@@ -31,11 +31,25 @@ use rauk_types::result::{Completion, ResultColumn, ResultSink};
 use rauk_types::schema::{MAX_KEY_BYTES, MAX_LOB_BYTES};
 use rauk_types::{DataType, IndexId, KeyDef, MysqlError, TableSchema, TypeKind, Value, ValueRef};
 
+/// ER_WARNING_NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN of MariaDB.
+const IGNORED_VALUE: u16 = 1906;
+
 /// AUTO_INCREMENT numbers that are taken at once while nobody knows how many rows come.
 const MOST_RESERVED: u64 = 65_535;
 
 /// Longest encoded weights of a byte of text: what makes checking a key's length worth while.
 const WORST_KEY_GROWTH: usize = 20;
+
+/// One warning for each value of a generated column that VALUES gives.
+fn warn_of_ignored(plan: &InsertPlan, context: &mut Context) {
+    let schema = plan.table.schema();
+    for &column in &plan.ignored {
+        let (column, table) = (&schema.columns[column].name, &schema.name);
+        let message =
+            format!("The value specified for generated column '{column}' in table '{table}' has been ignored");
+        context.warn(IGNORED_VALUE, message);
+    }
+}
 
 pub(crate) async fn run_insert(
     plan: &InsertPlan,
@@ -47,6 +61,7 @@ pub(crate) async fn run_insert(
     if !plan.returning.is_empty() {
         sink.columns(columns);
     }
+    warn_of_ignored(plan, context);
     let selected = match &plan.source {
         InsertSource::Rows(_) | InsertSource::File(_) => None,
         InsertSource::Query(query, types) => {

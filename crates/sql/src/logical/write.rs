@@ -100,6 +100,8 @@ pub(crate) struct Insert {
     /// Positions of the columns that the source gives, in its order.
     pub columns: Vec<usize>,
     pub source: InsertSource,
+    /// Positions of the generated columns whose values VALUES gives and nobody takes: one a value, row by row.
+    pub ignored: Vec<usize>,
     /// One a column of the schema.
     pub fill: Vec<Fill>,
     pub on_duplicate: OnDuplicate,

@@ -52,6 +52,23 @@ pub fn digest_text(sql: &str, mode: Mode) -> String {
     out.join(" ")
 }
 
+/// The digest text of the beginning of a long text: so many bytes of it are read. A list of rows that is cut off ends with its last whole row, so
+/// that the INSERTs of a dump have one digest.
+pub fn digest_beginning(sql: &str, mode: Mode, bytes: usize) -> String {
+    if sql.len() <= bytes {
+        return digest_text(sql, mode);
+    }
+    let mut end = bytes;
+    while !sql.is_char_boundary(end) {
+        end -= 1;
+    }
+    let text = digest_text(&sql[..end], mode);
+    match text.rfind(ROWS).or_else(|| text.rfind(LONG_ROWS)) {
+        Some(at) => text[..at + text[at..].find("*/").map_or(0, |end| end + 2)].to_string(),
+        None => text,
+    }
+}
+
 /// Words that are keywords of MySQL's grammar and may be names.
 const KEYWORDS: &[&str] = &[
     "ACTION",

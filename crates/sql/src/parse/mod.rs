@@ -54,7 +54,7 @@ mod shape_tests;
 mod tests;
 
 pub use cursor::{MAX_DEPTH, MAX_HEIGHT, MAX_PARAMETERS};
-pub use digest::digest_text;
+pub use digest::{digest_beginning, digest_text};
 pub use lexer::{Mode, VERSION};
 pub use normalize::{Normal, normalize};
 pub use query::MAX_SELECTS;

@@ -140,7 +140,14 @@ impl Parser<'_> {
                 self.skip_rest();
                 Show::Empty { kind: "PROFILE".into(), filter: ShowFilter::default() }
             }
-            "ENGINE" => return self.unsupported("SHOW ENGINE"),
+            "ENGINE" => {
+                let engine = self.any_word()?.to_ascii_uppercase();
+                match self.accept_any_kw(&["STATUS", "MUTEX", "LOGS"]) {
+                    Some("STATUS") if engine == "INNODB" => Show::EngineStatus,
+                    Some(what) => return self.unsupported(&format!("SHOW ENGINE {engine} {what}")),
+                    None => return self.fail(),
+                }
+            }
             _ => return self.fail_at(start),
         };
         Ok(Statement::Show(show))

@@ -275,6 +275,8 @@ pub enum Show {
     Collation(ShowFilter),
     CharacterSet(ShowFilter),
     Engines,
+    /// SHOW ENGINE INNODB STATUS.
+    EngineStatus,
     Plugins,
     Privileges,
     ProcessList {

@@ -36,6 +36,7 @@ mod explain;
 mod explain_json;
 mod explain_tree;
 mod factor;
+pub(crate) mod facts;
 mod grouping;
 mod join;
 mod lower;

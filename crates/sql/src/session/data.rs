@@ -19,13 +19,14 @@ use crate::measure::Measures;
 use crate::memory::out_of_time;
 use crate::parse::ast::{Expr, Limit, LoadTarget, QueryBody};
 use crate::parse::{self, Statement};
+use crate::physical::facts::Facts;
 use crate::physical::{self, Plan};
 use crate::stack;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, FlushFuture, ResultColumn, ResultSink};
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value, ValueRef};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// How often a statement is planned again because definitions changed under it.
 /// Runs of a plan from the cache, after which it asks whether its tables have changed much.
@@ -85,7 +86,7 @@ pub enum DataKind {
 }
 
 impl DataKind {
-    fn of(statement: &Statement) -> DataKind {
+    pub(crate) fn of(statement: &Statement) -> DataKind {
         match statement {
             Statement::Insert(insert) if insert.replace => DataKind::Replace,
             Statement::Insert(_) => DataKind::Insert,
@@ -96,7 +97,7 @@ impl DataKind {
         }
     }
 
-    fn counter(self) -> Counter {
+    pub(crate) fn counter(self) -> Counter {
         match self {
             DataKind::Select => Counter::Select,
             DataKind::Insert => Counter::Insert,
@@ -227,8 +228,12 @@ impl Session {
                     self.engine.plans.remove(&self.key(&source));
                 }
                 Err(error) if alone && attempt < MAX_REPEATS && self.may_repeat(&error) && sink.withdraw() => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    self.count_plan(&plan, None);
+                    return Err(error);
+                }
                 Ok(completion) => {
+                    self.count_plan(&plan, Some(&completion));
                     let rows = !plan.plan.columns.is_empty();
                     return Ok((Done { completion, rows }, reusable.then_some(plan)));
                 }
@@ -283,6 +288,9 @@ impl Session {
         let statement = source.statement.or(parsed.as_deref()).expect("it is at hand or was parsed");
         let height = parsed.as_ref().map_or(0, |tree| tree.height);
         let (plan, own) = stack::with_room(height, || self.plan(statement, source.types.to_vec()))?;
+        if !source.text.is_empty() {
+            let _ = plan.digest.set(self.find_digest(source.text));
+        }
         let by_global = plan.plan.hints.as_ref().is_some_and(|hints| hints.by_global);
         let reusable = self.may_cache()
             && !own
@@ -324,7 +332,8 @@ impl Session {
         let kind = DataKind::of(statement);
         let uses = AtomicU32::new(0);
         let (needs, catalog, temporary) = (used.needs, used.catalog, used.temporary);
-        let plan = CachedPlan { plan, needs, kind, catalog, temporary, generation, uses };
+        let (facts, digest) = (Facts::of(&plan), OnceLock::new());
+        let plan = CachedPlan { plan, needs, kind, catalog, temporary, generation, uses, facts, digest };
         Ok((Arc::new(plan), used.virtual_table))
     }
 
@@ -477,6 +486,7 @@ impl Session {
         let mut held = (changes && !plan.plan.columns.is_empty())
             .then(|| Box::new(exec::Held::new(self.context.budget.memory.clone())));
         let limited = plan.kind == DataKind::Select && self.settings.max_execution_time > 0;
+        let read_before = open.transaction.rows_read();
         let at_once = match limited {
             true => None,
             false => exec::read_point(&plan.plan, &mut open.transaction, &mut self.context, sink),
@@ -490,6 +500,7 @@ impl Session {
             (None, None) if limited => Box::pin(self.execute_limited(&plan.plan, &mut open, sink)).await,
             (None, None) => exec::execute(&plan.plan, &mut open.transaction, &mut self.context, sink).await,
         };
+        self.run.examined += open.transaction.rows_read() - read_before;
         result = result.map(|completion| self.with_insert_id(completion, plan.kind));
         match result {
             Ok(completion) if autocommit => {
@@ -621,6 +632,8 @@ impl Session {
         for attempt in 0.. {
             let (plan, _) = self.plan(statement, source.types.to_vec())?;
             self.process.counters.add(plan.kind.counter(), u64::from(attempt == 0));
+            self.run.kind = Some(plan.kind.counter());
+            self.run.facts = plan.facts;
             match self.run_plan(&plan, sink).await {
                 Err(error) if is_stale(&error) && attempt < MAX_REPLANS && sink.withdraw() => {}
                 Err(error) if alone && attempt < MAX_REPEATS && self.may_repeat(&error) && sink.withdraw() => {}

@@ -1,5 +1,6 @@
 //! What all sessions share.
 
+use super::digests::Digests;
 use super::errors;
 use super::plan_cache::PlanCache;
 use super::processlist::{ProcessList, Shown};
@@ -124,6 +125,7 @@ pub struct Engine {
     pub logins: Logins,
     pub plans: Arc<PlanCache>,
     pub processes: ProcessList,
+    pub digests: Digests,
     pub(crate) statistics: Statistics,
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
     pub(crate) beside: Beside,
@@ -180,6 +182,7 @@ impl Engine {
                 pool.set_limit(*bytes);
             }
         });
+        let digests = Digests::new(variables.unsigned("performance_schema_digests_size") as usize);
         let started = runtime.now();
         let engine = Arc::new(Engine {
             database,
@@ -189,6 +192,7 @@ impl Engine {
             logins: Logins::default(),
             plans,
             processes: ProcessList::default(),
+            digests,
             statistics: Statistics::default(),
             clock: options.clock,
             beside: options.beside,
@@ -291,6 +295,12 @@ impl Engine {
 
     pub fn max_allowed_packet(&self) -> usize {
         self.variables.unsigned("max_allowed_packet") as usize
+    }
+
+    /// Names and values of the variables that are stored for the next start.
+    pub(crate) fn persisted(&self) -> Vec<(String, String)> {
+        let stored = self.database.settings_with_prefix(PERSISTED).into_iter();
+        stored.map(|(key, value)| (key[PERSISTED.len()..].to_string(), value)).collect()
     }
 
     /// Stores a global variable's value so that it comes back at the next start; `None` forgets it.

@@ -302,6 +302,13 @@ impl SessionLookup {
             if privilege != "SELECT" {
                 return Err(errors::table_denied(privilege, &viewer.account.user, &self.host, name));
             }
+            if let Some(found) = system::sys_view(name).filter(|_| canonical == system::SYS) {
+                system::may_read_sys(&viewer.account, &self.host, name)?;
+                self.notes.view_used.set(true);
+                // Whoever runs it is asked for privileges again: nobody else gets the plan.
+                self.notes.virtual_used.set(true);
+                return Ok((TableSource::View(found.clone()), false));
+            }
             return Ok((TableSource::Virtual(system::table(&canonical, name, viewer.clone())?), false));
         }
         if let Some(table) = self.temporary(&canonical, name, privilege) {

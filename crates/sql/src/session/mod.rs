@@ -24,6 +24,8 @@
 //! into          SELECT … INTO; values of DO and SET that need a query
 //! temporary     temporary tables
 //! diagnostics   GET DIAGNOSTICS, SIGNAL
+//! digests       what statements cost, by digest and by kind
+//! accounting    counting a statement when it has ended
 //! tracking      what a session reports of its changes
 //! collect       a sink that keeps results in memory, for shells and tests
 //! ```
@@ -31,12 +33,14 @@
 //! The promise about durability is kept here: before any answer, errors included, whatever the transaction has learned from commits is waited for
 //! (`wait_observed`), and a commit returns when it is on disk.
 
+mod accounting;
 pub mod charset;
 mod checksum;
 pub mod collect;
 pub(crate) mod data;
 pub(crate) mod ddl;
 mod diagnostics;
+mod digests;
 pub mod engine;
 pub(crate) mod errors;
 mod files;

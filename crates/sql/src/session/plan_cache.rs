@@ -11,7 +11,9 @@
 use crate::expr::Switches;
 use crate::expr::context::SqlMode;
 use crate::physical::Plan;
+use crate::physical::facts::Facts;
 use crate::session::data::DataKind;
+use crate::session::digests::Digest;
 use crate::session::users::Privileges;
 use hashbrown::HashTable;
 use parking_lot::Mutex;
@@ -19,8 +21,8 @@ use rauk_node::Database;
 use rauk_types::{Collation, DataType};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 const SHARDS: usize = 16;
 
@@ -38,6 +40,9 @@ pub struct CachedPlan {
     pub generation: u32,
     /// How often it was run.
     pub uses: AtomicU32,
+    pub facts: Facts,
+    /// That of the text for which the cache has it.
+    pub digest: OnceLock<Arc<Digest>>,
 }
 
 impl CachedPlan {

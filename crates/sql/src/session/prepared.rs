@@ -230,6 +230,7 @@ impl Session {
             Err(MysqlError::new(codes::WRONG_ARGUMENTS, "Incorrect arguments to mysqld_stmt_execute"))
         };
         let result = self.finish_statement(result, false, sink);
+        self.count_statement(&prepared.text, result.is_err());
         self.process.end();
         result
     }

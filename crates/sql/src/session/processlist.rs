@@ -1,5 +1,6 @@
 //! The process list: who is connected and what runs, and the handle by which KILL reaches it.
 
+use super::digests::{Accounts, Kinds};
 use super::engine::{Client, Engine};
 use super::status::{Counters, Retired};
 use futures::task::AtomicWaker;
@@ -18,6 +19,21 @@ const MAX_INFO: usize = 64 * 1024;
 /// A buffer larger than this is given back when the statement ends.
 const KEPT_INFO: usize = 4 * 1024;
 
+/// Bytes of a connection's attributes that are kept.
+const MAX_ATTRIBUTES: usize = 4 * 1024;
+
+/// As many as there is room for.
+fn kept_attributes(attributes: &[(String, String)]) -> Vec<(String, String)> {
+    let mut room = MAX_ATTRIBUTES;
+    let fits = |(name, value): &&(String, String)| {
+        let bytes = name.len() + value.len();
+        let fits = bytes <= room;
+        room = room.saturating_sub(bytes);
+        fits
+    };
+    attributes.iter().take_while(fits).cloned().collect()
+}
+
 /// One connection as others see it.
 pub struct Process {
     pub id: u32,
@@ -32,6 +48,9 @@ pub struct Process {
     running: AtomicBool,
     pub interrupt: Arc<Interrupt>,
     pub counters: Counters,
+    pub(crate) kinds: Kinds,
+    /// What the client has said of itself.
+    pub attributes: Vec<(String, String)>,
     killed: AtomicBool,
     waker: AtomicWaker,
 }
@@ -115,6 +134,7 @@ impl Processes for Shown {
 pub struct ProcessList {
     processes: RwLock<BTreeMap<u32, Arc<Process>>>,
     pub retired: Retired,
+    pub(crate) accounts: Accounts,
     pub connections: AtomicU64,
     pub max_used: AtomicU64,
 }
@@ -137,10 +157,13 @@ impl ProcessList {
             running: AtomicBool::new(false),
             interrupt: Arc::new(Interrupt::default()),
             counters: Counters::default(),
+            kinds: Kinds::default(),
+            attributes: kept_attributes(&client.attributes),
             killed: AtomicBool::new(false),
             waker: AtomicWaker::new(),
         });
         processes.insert(process.id, process.clone());
+        self.accounts.enter(&process.user, &process.host);
         self.connections.fetch_add(1, Ordering::Relaxed);
         self.max_used.fetch_max(processes.len() as u64, Ordering::Relaxed);
         Some(process)
@@ -150,6 +173,7 @@ impl ProcessList {
         let mut processes = self.processes.write();
         if let Some(process) = processes.remove(&id) {
             self.retired.add(&process.counters);
+            self.accounts.leave(&process.user, &process.host, &process.kinds);
         }
     }
 

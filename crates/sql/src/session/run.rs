@@ -1,6 +1,6 @@
 //! Which statement does what, and what surrounds every statement: its time, its warnings, its completion.
 
-use super::data::Source;
+use super::data::{DataKind, Source};
 use super::errors;
 use super::session::{LONG_TEXT, Session};
 use super::status::Counter;
@@ -66,7 +66,9 @@ impl Session {
             Ok(()) => self.run_statement(sql, sink).await,
             Err(error) => Err(error),
         };
-        self.finish_statement(result, more, sink)
+        let result = self.finish_statement(result, more, sink);
+        self.count_statement(sql, result.is_err());
+        result
     }
 
     pub(crate) fn start_statement(&mut self) {
@@ -74,6 +76,7 @@ impl Session {
         let now = self.engine.now_micros();
         self.context.now_micros = if fixed != 0 { fixed } else { now };
         self.variables.statement_micros.store(now, Ordering::Relaxed);
+        self.run.begin(now);
         self.context.new_last_insert_id = None;
         self.context.budget.begin(self.settings.memory_limit);
         self.context.seeded_random.clear();
@@ -331,8 +334,14 @@ impl Session {
     fn count(&mut self, statement: &Statement) {
         let counter = match statement {
             // Counted where they run.
-            Statement::Query(_) | Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => return,
-            Statement::Load(_) => return,
+            Statement::Query(_)
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Load(_) => {
+                self.run.kind = Some(DataKind::of(statement).counter());
+                return;
+            }
             Statement::Explain { .. } | Statement::Describe { .. } => Counter::Explain,
             Statement::Begin { .. } => Counter::Begin,
             Statement::Commit { .. } => Counter::Commit,
@@ -390,6 +399,7 @@ impl Session {
             Statement::ForgetNode(_) | Statement::AcceptLoss | Statement::Unsupported(_) => return,
         };
         self.process.counters.add(counter, 1);
+        self.run.kind = Some(counter);
     }
 
     /// The value of an expression without columns.

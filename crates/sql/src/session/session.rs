@@ -1,5 +1,6 @@
 //! One connection: its state, and the calls that the protocols make.
 
+use super::accounting::Running;
 use super::diagnostics::Signalled;
 use super::engine::{Client, Engine, too_many_connections};
 use super::errors;
@@ -80,6 +81,7 @@ pub struct Session {
     pub(crate) parameter_types: Vec<DataType>,
     /// Buffers for the normal form of a statement.
     pub(crate) normal: Normal,
+    pub(crate) run: Running,
 }
 
 impl Drop for Session {
@@ -198,6 +200,7 @@ impl Session {
             tracker: Tracker::default(),
             parameter_types: Vec::new(),
             normal: Normal::default(),
+            run: Running::default(),
         };
         session.activate(roles);
         session.set_client_collation();

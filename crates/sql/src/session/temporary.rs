@@ -82,6 +82,9 @@ impl TemporaryTables {
 impl Session {
     /// A view that a name means: none where a temporary table has the name.
     pub(crate) fn view(&self, database: &str, name: &str) -> Option<Arc<ViewSchema>> {
+        if database == super::system::SYS {
+            return super::system::sys_view(name).cloned();
+        }
         match self.temporary.has(database, name) {
             true => None,
             false => self.engine.database.view(database, name),

@@ -45,6 +45,7 @@ impl Session {
             foreign_key_checks: self.settings.foreign_key_checks,
             metadata_wait: Some(self.settings.metadata_wait),
             locked: self.locked_tables(),
+            session: self.context.connection_id,
             interrupt: self.process.interrupt.clone(),
         });
         let tracked = Tracked { given: next, ..Tracked::default() };

@@ -256,6 +256,11 @@ impl Binder<'_> {
 
     pub fn function(&mut self, call: &Call) -> Result<Expr> {
         let written = &call.name;
+        if call.database.as_deref() == Some("sys")
+            && let Some(meaning) = super::sys::meaning(call)
+        {
+            return self.bind(&meaning);
+        }
         if let Some(database) = &call.database {
             return Err(unknown_function(&format!("{database}.{written}")));
         }

@@ -6,6 +6,7 @@
 //! calls       functions, CASE and what is written like a call
 //! aggregates  COUNT, SUM and their kin
 //! windows     calls with OVER
+//! sys         functions of the database sys
 //! subquery    values, rows, EXISTS, IN, ANY and ALL of queries
 //! fold        constants are computed once
 //! ```
@@ -17,6 +18,7 @@ mod full_text;
 mod members;
 mod operators;
 mod subquery;
+mod sys;
 mod windows;
 
 pub(super) use calls::converted;

@@ -157,6 +157,7 @@ impl Lowering<'_> {
             database: self.database.clone(),
             columns: insert.columns,
             source,
+            ignored: insert.ignored,
             fill,
             on_duplicate: insert.on_duplicate,
             ignore: insert.ignore,

@@ -5,6 +5,7 @@
 
 mod create_table;
 mod create_view;
+mod engine;
 mod explain;
 mod filter;
 mod server;
@@ -98,6 +99,7 @@ impl Session {
             Show::Collation(filter) => (self.show_collations(), filter),
             Show::CharacterSet(filter) => (self.show_character_sets(), filter),
             Show::Engines => (self.show_engines()?, &none),
+            Show::EngineStatus => (self.show_engine_status()?, &none),
             Show::Plugins => (self.show_plugins()?, &none),
             Show::Privileges => (self.show_privileges(), &none),
             Show::ProcessList { full } => (self.show_processes(*full), &none),

@@ -250,15 +250,19 @@ pub(super) fn empty(kind: &str) -> Result<Table, MysqlError> {
         "MASTER STATUS" | "BINARY LOG STATUS" => {
             &["File", "Position#", "Binlog_Do_DB", "Binlog_Ignore_DB", "Executed_Gtid_Set"]
         }
-        "SLAVE STATUS" | "REPLICA STATUS" | "ALL SLAVES STATUS" => &[
-            "Replica_IO_State",
-            "Source_Host",
-            "Source_User",
-            "Source_Port#",
-            "Replica_IO_Running",
-            "Replica_SQL_Running",
-        ],
-        "SLAVE HOSTS" | "REPLICAS" => &["Server_Id#", "Host", "Port#", "Source_Id#", "Replica_UUID"],
+        "REPLICA STATUS" => REPLICA_STATUS,
+        // The names of old.
+        "SLAVE STATUS" | "ALL SLAVES STATUS" => {
+            let old = |name: &&str| {
+                let name = name.replace("Relay_Source", "Relay_Master").replace("Source", "Master");
+                name.replace("Replica_", "Slave_").replace("Get_Master", "Get_master")
+            };
+            let names: Vec<String> = REPLICA_STATUS.iter().map(old).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            return Ok(Table { columns: columns(&names), rows: Vec::new() });
+        }
+        "REPLICAS" => &["Server_Id#", "Host", "Port#", "Source_Id#", "Replica_UUID"],
+        "SLAVE HOSTS" => &["Server_id#", "Host", "Port#", "Master_id#", "Slave_UUID"],
         "PROFILES" => &["Query_ID#", "Duration", "Query"],
         "PROFILE" => &["Status", "Duration"],
         "MASTER LOGS" | "BINARY LOGS" => return Err(MysqlError::new(1381, "You are not using binary logging")),
@@ -266,3 +270,66 @@ pub(super) fn empty(kind: &str) -> Result<Table, MysqlError> {
     };
     Ok(Table { columns: columns(names), rows: Vec::new() })
 }
+
+const REPLICA_STATUS: &[&str] = &[
+    "Replica_IO_State",
+    "Source_Host",
+    "Source_User",
+    "Source_Port#",
+    "Connect_Retry#",
+    "Source_Log_File",
+    "Read_Source_Log_Pos#",
+    "Relay_Log_File",
+    "Relay_Log_Pos#",
+    "Relay_Source_Log_File",
+    "Replica_IO_Running",
+    "Replica_SQL_Running",
+    "Replicate_Do_DB",
+    "Replicate_Ignore_DB",
+    "Replicate_Do_Table",
+    "Replicate_Ignore_Table",
+    "Replicate_Wild_Do_Table",
+    "Replicate_Wild_Ignore_Table",
+    "Last_Errno#",
+    "Last_Error",
+    "Skip_Counter#",
+    "Exec_Source_Log_Pos#",
+    "Relay_Log_Space#",
+    "Until_Condition",
+    "Until_Log_File",
+    "Until_Log_Pos#",
+    "Source_SSL_Allowed",
+    "Source_SSL_CA_File",
+    "Source_SSL_CA_Path",
+    "Source_SSL_Cert",
+    "Source_SSL_Cipher",
+    "Source_SSL_Key",
+    "Seconds_Behind_Source#",
+    "Source_SSL_Verify_Server_Cert",
+    "Last_IO_Errno#",
+    "Last_IO_Error",
+    "Last_SQL_Errno#",
+    "Last_SQL_Error",
+    "Replicate_Ignore_Server_Ids",
+    "Source_Server_Id#",
+    "Source_UUID",
+    "Source_Info_File",
+    "SQL_Delay#",
+    "SQL_Remaining_Delay#",
+    "Replica_SQL_Running_State",
+    "Source_Retry_Count#",
+    "Source_Bind",
+    "Last_IO_Error_Timestamp",
+    "Last_SQL_Error_Timestamp",
+    "Source_SSL_Crl",
+    "Source_SSL_Crlpath",
+    "Retrieved_Gtid_Set",
+    "Executed_Gtid_Set",
+    "Auto_Position#",
+    "Replicate_Rewrite_DB",
+    "Channel_Name",
+    "Source_TLS_Version",
+    "Source_public_key_path",
+    "Get_Source_public_key#",
+    "Network_Namespace",
+];

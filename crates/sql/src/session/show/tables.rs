@@ -20,10 +20,10 @@ impl Session {
             Some(pattern) => format!("Database ({pattern})"),
             None => "Database".to_string(),
         };
-        // `mysql` and `rauk` are left out: dump tools take every database that stands here but the two schemas, and what they would write
-        // of these two could not be read back. SCHEMATA lists them.
+        // `mysql`, `rauk` and `sys` are left out: dump tools take every database that stands here but the two schemas, and what they would write
+        // of these could not be read back. SCHEMATA lists them.
         let shown = system::visible_databases(&self.viewer()).into_iter();
-        let shown = shown.filter(|name| !matches!(name.as_str(), "mysql" | "rauk"));
+        let shown = shown.filter(|name| !matches!(name.as_str(), "mysql" | "rauk" | system::SYS));
         let rows = shown.map(|name| vec![Value::Str(name)]).collect();
         Table { columns: vec![text_column(&name, 64)], rows }
     }
@@ -47,7 +47,12 @@ impl Session {
     fn visible_tables(&self, database: &str) -> Result<Vec<(String, &'static str)>, MysqlError> {
         if system::is_system(database) {
             let tables = system::schemas(database).into_iter();
-            return Ok(tables.map(|table| (table.name.clone(), "SYSTEM VIEW")).collect());
+            let mut names: Vec<(String, &str)> = tables.map(|table| (table.name.clone(), "SYSTEM VIEW")).collect();
+            if database == system::SYS {
+                names.extend(system::sys_views().keys().map(|name| (name.clone(), "VIEW")));
+                names.sort();
+            }
+            return Ok(names);
         }
         let tables = self.engine.database.tables(database)?.into_iter();
         let tables = tables.filter(|t| self.account.sees_table(database, &t.name));
@@ -126,6 +131,9 @@ impl Session {
     /// The definition of a table, stored or virtual, or of a view, that the session may look at.
     fn shown_table(&self, table: &TableName) -> Result<Arc<TableSchema>, MysqlError> {
         let (database, name) = self.qualified(table)?;
+        if let Some(view) = system::sys_view(&name).filter(|_| database == system::SYS) {
+            return system::schema_of_view(&self.viewer(), view);
+        }
         if system::is_system(&database) {
             return system::schema(&database, &name);
         }

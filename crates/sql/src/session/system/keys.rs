@@ -5,8 +5,7 @@ use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, s, u, yes};
 use crate::session::lookup::Viewer;
 use crate::statistics::TableStatistics;
 use rauk_types::foreign::{ParentKey, parent_key};
-use rauk_types::fulltext::STOP_WORDS;
-use rauk_types::{IndexKind, IndexSchema, ReferenceAction, TableSchema, Value};
+use rauk_types::{IndexKind, IndexSchema, TableSchema, Value};
 
 const I: &str = INFORMATION_SCHEMA;
 
@@ -14,7 +13,7 @@ pub(super) const TABLES: &[Definition] = &[
     Definition {
         database: I,
         name: "STATISTICS",
-        columns: "TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64, NON_UNIQUE i, INDEX_SCHEMA b64, INDEX_NAME s64?, SEQ_IN_INDEX u, COLUMN_NAME s64?, COLLATION s1?, CARDINALITY i?, SUB_PART i?, PACKED s10?, NULLABLE s3, INDEX_TYPE s11, COMMENT s8, INDEX_COMMENT s2048, IS_VISIBLE s3, EXPRESSION x?",
+        columns: "TABLE_CATALOG s64?, TABLE_SCHEMA b64?, TABLE_NAME b64?, NON_UNIQUE n, INDEX_SCHEMA b64?, INDEX_NAME s64?, SEQ_IN_INDEX m, COLUMN_NAME s64?, COLLATION s1?, CARDINALITY i?, SUB_PART i?, PACKED s64?, NULLABLE s3, INDEX_TYPE s11, COMMENT s8, INDEX_COMMENT s2048, IS_VISIBLE s3, EXPRESSION x?",
         rows: statistics,
     },
     Definition {
@@ -26,13 +25,13 @@ pub(super) const TABLES: &[Definition] = &[
     Definition {
         database: I,
         name: "KEY_COLUMN_USAGE",
-        columns: "CONSTRAINT_CATALOG s64, CONSTRAINT_SCHEMA b64, CONSTRAINT_NAME s64?, TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64, COLUMN_NAME s64?, ORDINAL_POSITION u, POSITION_IN_UNIQUE_CONSTRAINT u?, REFERENCED_TABLE_SCHEMA b64?, REFERENCED_TABLE_NAME b64?, REFERENCED_COLUMN_NAME s64?",
+        columns: "CONSTRAINT_CATALOG s64?, CONSTRAINT_SCHEMA b64?, CONSTRAINT_NAME s64?, TABLE_CATALOG s64?, TABLE_SCHEMA b64?, TABLE_NAME b64?, COLUMN_NAME s64?, ORDINAL_POSITION m, POSITION_IN_UNIQUE_CONSTRAINT m?, REFERENCED_TABLE_SCHEMA b64?, REFERENCED_TABLE_NAME b64?, REFERENCED_COLUMN_NAME s64?",
         rows: key_column_usage,
     },
     Definition {
         database: I,
         name: "TABLE_CONSTRAINTS",
-        columns: "CONSTRAINT_CATALOG s64, CONSTRAINT_SCHEMA b64, CONSTRAINT_NAME s64?, TABLE_SCHEMA b64, TABLE_NAME b64, CONSTRAINT_TYPE s11, ENFORCED s3",
+        columns: "CONSTRAINT_CATALOG s64?, CONSTRAINT_SCHEMA b64?, CONSTRAINT_NAME s64?, TABLE_SCHEMA b64?, TABLE_NAME b64?, CONSTRAINT_TYPE s11, ENFORCED s3",
         rows: table_constraints,
     },
     Definition {
@@ -44,20 +43,8 @@ pub(super) const TABLES: &[Definition] = &[
     Definition {
         database: I,
         name: "CHECK_CONSTRAINTS",
-        columns: "CONSTRAINT_CATALOG s64, CONSTRAINT_SCHEMA b64, CONSTRAINT_NAME s64, CHECK_CLAUSE x",
+        columns: "CONSTRAINT_CATALOG s64?, CONSTRAINT_SCHEMA b64?, CONSTRAINT_NAME s64, CHECK_CLAUSE x",
         rows: check_constraints,
-    },
-    Definition {
-        database: I,
-        name: "INNODB_FOREIGN",
-        columns: "ID s129?, FOR_NAME s129?, REF_NAME s129?, N_COLS i, TYPE u",
-        rows: innodb_foreign,
-    },
-    Definition {
-        database: I,
-        name: "INNODB_FT_DEFAULT_STOPWORD",
-        columns: "value s18",
-        rows: |_, _| Ok(STOP_WORDS.iter().map(|word| vec![s(*word)]).collect()),
     },
 ];
 
@@ -259,29 +246,6 @@ fn referential_constraints(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
                 s(key.on_delete.text()),
                 s(&table.name),
                 s(&key.parent_table),
-            ]);
-        }
-    }
-    Ok(rows)
-}
-
-/// InnoDB's own view of foreign keys. TYPE: 1 and 2 are ON DELETE CASCADE and SET NULL, 4 and 8 ON UPDATE, 16 and 32 NO ACTION.
-fn innodb_foreign(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
-    let bits = |action: ReferenceAction, cascade: u64, none: u64| match action {
-        ReferenceAction::Cascade => cascade,
-        ReferenceAction::SetNull => 2 * cascade,
-        ReferenceAction::NoAction => none,
-        ReferenceAction::Restrict => 0,
-    };
-    let mut rows = Vec::new();
-    for table in stored_tables(viewer, hints) {
-        for key in &table.foreign_keys {
-            rows.push(vec![
-                s(format!("{}/{}", table.database, key.name)),
-                s(format!("{}/{}", table.database, table.name)),
-                s(format!("{}/{}", key.parent_database, key.parent_table)),
-                Value::Int(key.columns.len() as i64),
-                u(bits(key.on_delete, 1, 16) | bits(key.on_update, 4, 32)),
             ]);
         }
     }

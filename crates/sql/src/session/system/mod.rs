@@ -4,16 +4,24 @@
 //! and from live state, through the eyes of the reading session: what its account may not know of is left out.
 //!
 //! The notation: `NAME type`, with `?` behind the type when it may be NULL. Types: `b64` text compared by code points (names of databases and
-//! tables), `s64` text without case, `x` long text, `u` and `i` BIGINT unsigned and signed, `d` DOUBLE, `t` DATETIME.
+//! tables), `s64` text without case, `c64` CHAR, `y`, `z` and `x` TEXT, MEDIUMTEXT and LONGTEXT, `j` JSON, `u` and `i` BIGINT unsigned and signed, `m` and `n`
+//! INT, `w` TINYINT, `d` DECIMAL(9,6), `f` FLOAT, `g` DOUBLE, `t` DATETIME, `p` TIMESTAMP, `q` TIMESTAMP(6). Names, order and types are MySQL 8's, but that
+//! an ENUM or SET there is text here, and a column that MySQL types as `binary(0)`, since it is always NULL, is text too.
 
 mod catalog;
 mod cluster;
+mod extensions;
+mod innodb;
 mod keys;
+mod keywords;
+mod locks;
+mod performance;
 mod privileges;
 mod rauk;
 mod roles;
 mod server;
 mod spatial;
+mod sys;
 mod views;
 
 use super::errors;
@@ -29,13 +37,16 @@ use std::sync::{Arc, OnceLock};
 pub(crate) use catalog::{
     column_extra, column_key, column_privileges, current_timestamp, default_text, visible_databases,
 };
+pub(crate) use innodb::session_of;
 pub(crate) use keys::{PartRow, declared, parts};
+pub(crate) use performance::truncate;
 pub(crate) use server::{all_process_rows, status_list};
+pub(crate) use sys::{SYS, view as sys_view, views as sys_views};
 pub(crate) use views::{schema_of as schema_of_view, visible as visible_views};
 
 pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
 pub(crate) const PERFORMANCE_SCHEMA: &str = "performance_schema";
-pub(crate) const DATABASES: &[&str] = &[INFORMATION_SCHEMA, "mysql", PERFORMANCE_SCHEMA, "rauk"];
+pub(crate) const DATABASES: &[&str] = &[INFORMATION_SCHEMA, "mysql", PERFORMANCE_SCHEMA, "rauk", SYS];
 
 pub(crate) type Rows = Result<Vec<Vec<Value>>, MysqlError>;
 pub(crate) type RowsOf = fn(&Viewer, &Hints<'_>) -> Rows;
@@ -65,7 +76,11 @@ fn registry() -> &'static Vec<Registered> {
     REGISTRY.get_or_init(|| {
         [
             catalog::TABLES,
+            extensions::TABLES,
+            innodb::TABLES,
             keys::TABLES,
+            keywords::TABLES,
+            locks::TABLES,
             privileges::TABLES,
             roles::TABLES,
             server::TABLES,
@@ -73,8 +88,10 @@ fn registry() -> &'static Vec<Registered> {
             cluster::TABLES,
             views::TABLES,
             spatial::TABLES,
+            sys::TABLES,
         ]
-        .iter()
+        .into_iter()
+        .chain(performance::TABLES)
         .flat_map(|list| list.iter())
         .map(|definition| Registered { definition, schema: Arc::new(schema_of(definition)) })
         .collect()
@@ -124,11 +141,23 @@ fn schema_of(definition: &Definition) -> TableSchema {
 
 fn type_of(notation: &str) -> DataType {
     let length = || notation[1..].parse().expect("text has a length");
+    let text = |kind| DataType { collation: Collation::Utf8mb4GeneralCi, ..DataType::new(kind) };
     match notation.as_bytes()[0] {
         b'b' => DataType::varchar(length(), Collation::Utf8mb4Bin),
         b's' => DataType::varchar(length(), Collation::Utf8mb4GeneralCi),
-        b'x' => DataType { collation: Collation::Utf8mb4GeneralCi, ..DataType::new(TypeKind::LongText) },
+        b'c' => DataType { length: length(), ..text(TypeKind::Char) },
+        b'y' => text(TypeKind::Text),
+        b'z' => text(TypeKind::MediumText),
+        b'x' => text(TypeKind::LongText),
         b'j' => DataType::new(TypeKind::Json),
+        b'n' => DataType::new(TypeKind::Int),
+        b'm' => DataType { unsigned: true, ..DataType::new(TypeKind::Int) },
+        b'w' => DataType::new(TypeKind::TinyInt),
+        b'd' => DataType::decimal(9, 6),
+        b'f' => DataType::new(TypeKind::Float),
+        b'g' => DataType::DOUBLE,
+        b'p' => DataType::new(TypeKind::Timestamp),
+        b'q' => DataType { scale: 6, ..DataType::new(TypeKind::Timestamp) },
         b'u' => DataType::BIGINT_UNSIGNED,
         b'i' => DataType::BIGINT,
         b't' => DataType::new(TypeKind::DateTime),
@@ -232,21 +261,49 @@ fn find(database: &str, name: &str) -> Result<&'static Registered, MysqlError> {
 /// A virtual table as the planner takes it. Errors 1109, 1146, 1142.
 pub(crate) fn table(database: &str, name: &str, viewer: Viewer) -> Result<Arc<dyn VirtualTable>, MysqlError> {
     let registered = find(database, name)?;
-    if !may_read(&viewer.account, database) {
+    if !may_read(&viewer.account, registered.definition) {
         return Err(errors::table_denied("SELECT", &viewer.account.user, &viewer.account.host, name));
     }
     Ok(Arc::new(SystemTable { registered, viewer }))
 }
 
-/// The two schemas filter row by row; `mysql` needs SELECT there, `rauk` PROCESS or SELECT there.
-fn may_read(account: &AccountRecord, database: &str) -> bool {
+/// Tables of performance_schema that everybody may read, as in MySQL.
+const FOR_ALL: &[&str] = &[
+    "global_status",
+    "global_variables",
+    "persisted_variables",
+    "processlist",
+    "session_account_connect_attrs",
+    "session_status",
+    "session_variables",
+    "variables_info",
+];
+
+/// information_schema filters row by row; `mysql` and most of performance_schema need SELECT there, `rauk` PROCESS or SELECT there.
+fn may_read(account: &AccountRecord, definition: &Definition) -> bool {
     use super::users::Privileges;
+    let database = definition.database;
     match database {
-        "mysql" => account.on_database(database).contains(Privileges::SELECT),
+        PERFORMANCE_SCHEMA => {
+            FOR_ALL.contains(&definition.name)
+                || account.on_database(database).contains(Privileges::SELECT)
+                || account.on_table(database, definition.name).contains(Privileges::SELECT)
+        }
+        "mysql" | SYS => account.on_database(database).contains(Privileges::SELECT),
         "rauk" => {
             account.on_database(database).contains(Privileges::SELECT) || account.global.contains(Privileges::PROCESS)
         }
         _ => true,
+    }
+}
+
+/// Error 1142: views of `sys` need SELECT there, beside what they read.
+pub(crate) fn may_read_sys(account: &AccountRecord, host: &str, name: &str) -> Result<(), MysqlError> {
+    use super::users::Privileges;
+    let select = Privileges::SELECT;
+    match account.on_database(SYS).contains(select) || account.on_table(SYS, name).contains(select) {
+        true => Ok(()),
+        false => Err(errors::table_denied("SELECT", &account.user, host, name)),
     }
 }
 

@@ -40,7 +40,7 @@ pub(super) const TABLES: &[Definition] = &[
     Definition {
         database: I,
         name: "USER_ATTRIBUTES",
-        columns: "USER s32, HOST s255, ATTRIBUTE x?",
+        columns: "USER c32, HOST c255, ATTRIBUTE x?",
         rows: user_attributes,
     },
     Definition {

@@ -32,13 +32,13 @@ pub(super) const TABLES: &[Definition] = &[
     Definition {
         database: I,
         name: "ROLE_TABLE_GRANTS",
-        columns: "GRANTOR s97?, GRANTOR_HOST s256?, GRANTEE s32, GRANTEE_HOST s255, TABLE_CATALOG s3, TABLE_SCHEMA b64, TABLE_NAME b64, PRIVILEGE_TYPE s255, IS_GRANTABLE s3",
+        columns: "GRANTOR s97?, GRANTOR_HOST s256?, GRANTEE c32, GRANTEE_HOST c255, TABLE_CATALOG s3, TABLE_SCHEMA c64, TABLE_NAME c64, PRIVILEGE_TYPE s255, IS_GRANTABLE s3",
         rows: table_grants,
     },
     Definition {
         database: I,
         name: "ROLE_COLUMN_GRANTS",
-        columns: "GRANTOR s97?, GRANTOR_HOST s256?, GRANTEE s32, GRANTEE_HOST s255, TABLE_CATALOG s3, TABLE_SCHEMA b64, TABLE_NAME b64, COLUMN_NAME s64, PRIVILEGE_TYPE s31, IS_GRANTABLE s3",
+        columns: "GRANTOR s97?, GRANTOR_HOST s256?, GRANTEE c32, GRANTEE_HOST c255, TABLE_CATALOG s3, TABLE_SCHEMA c64, TABLE_NAME c64, COLUMN_NAME c64, PRIVILEGE_TYPE s31, IS_GRANTABLE s3",
         rows: column_grants,
     },
     Definition {

@@ -25,7 +25,7 @@ pub(super) const TABLES: &[Definition] = &[
     Definition {
         database: I,
         name: "ST_UNITS_OF_MEASURE",
-        columns: "UNIT_NAME s255, UNIT_TYPE s7, CONVERSION_FACTOR d, DESCRIPTION s255",
+        columns: "UNIT_NAME s255, UNIT_TYPE s7, CONVERSION_FACTOR g, DESCRIPTION s255",
         rows: |_, _| {
             let row = |(name, metres): &(&str, f64)| vec![s(*name), s("LINEAR"), Value::Double(*metres), s("")];
             Ok(UNITS.iter().map(row).collect())

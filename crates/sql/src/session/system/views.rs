@@ -23,13 +23,13 @@ pub(super) const TABLES: &[Definition] = &[
     Definition {
         database: I,
         name: "VIEWS",
-        columns: "TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64, VIEW_DEFINITION x?, CHECK_OPTION s8, IS_UPDATABLE s3, DEFINER s288, SECURITY_TYPE s7, CHARACTER_SET_CLIENT s64, COLLATION_CONNECTION s64",
+        columns: "TABLE_CATALOG s64?, TABLE_SCHEMA b64?, TABLE_NAME b64?, VIEW_DEFINITION x?, CHECK_OPTION s8?, IS_UPDATABLE s3?, DEFINER s288?, SECURITY_TYPE s7?, CHARACTER_SET_CLIENT s64, COLLATION_CONNECTION s64",
         rows: views,
     },
     Definition {
         database: I,
         name: "VIEW_TABLE_USAGE",
-        columns: "VIEW_CATALOG s64, VIEW_SCHEMA b64, VIEW_NAME b64, TABLE_CATALOG s64, TABLE_SCHEMA b64, TABLE_NAME b64",
+        columns: "VIEW_CATALOG s64?, VIEW_SCHEMA b64?, VIEW_NAME b64?, TABLE_CATALOG s64?, TABLE_SCHEMA b64?, TABLE_NAME b64?",
         rows: view_table_usage,
     },
 ];
@@ -40,9 +40,12 @@ pub(crate) fn visible(viewer: &Viewer, hints: &Hints<'_>) -> Vec<Arc<ViewSchema>
         Some(name) => vec![name.to_string()],
         None => viewer.engine.database.databases(),
     };
-    let all = databases.iter().flat_map(|database| viewer.engine.database.views(database));
+    let stored = databases.iter().flat_map(|database| viewer.engine.database.views(database));
+    let of_sys = hints.schema.is_none_or(|name| name == super::SYS);
+    let of_sys = super::sys_views().values().filter(|_| of_sys && viewer.account.sees_database(super::SYS)).cloned();
     let wanted = |view: &ViewSchema| hints.table.is_none_or(|name| view.name == name);
-    all.filter(|view| wanted(view) && viewer.account.sees_table(&view.database, &view.name)).collect()
+    let seen = |view: &ViewSchema| view.database == super::SYS || viewer.account.sees_table(&view.database, &view.name);
+    stored.chain(of_sys).filter(|view| wanted(view) && seen(view)).collect()
 }
 
 fn described(viewer: &Viewer, view: &ViewSchema) -> Result<Described, MysqlError> {

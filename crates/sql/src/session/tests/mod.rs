@@ -25,6 +25,7 @@ mod measured;
 mod merge_paths;
 mod outfiles;
 mod own_row;
+mod performance;
 mod plans;
 mod queries;
 mod roles;

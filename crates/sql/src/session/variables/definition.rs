@@ -75,6 +75,15 @@ impl Variable {
         self.scope != VariableScope::Session
     }
 
+    /// The least and the largest value of a number, as text.
+    pub fn bounds(&self) -> Option<(String, String)> {
+        match self.kind {
+            Kind::Unsigned { min, max, .. } => Some((min.to_string(), max.to_string())),
+            Kind::Double { min, max } => Some((min.to_string(), max.to_string())),
+            _ => None,
+        }
+    }
+
     /// The compiled-in value.
     pub fn default_value(&self) -> Value {
         match self.kind {

@@ -21,6 +21,7 @@ const KEPT: &[(&str, &[&str])] = &[
     ("innodb_ft_server_stopword_table", &["", "NULL"]),
     ("innodb_ft_user_stopword_table", &["", "NULL"]),
     ("offline_mode", &["OFF"]),
+    ("optimizer_trace", &["enabled=off,one_line=off", "enabled=off,one_line=on", "enabled=off"]),
     ("resultset_metadata", &["FULL"]),
     ("secure_auth", &["ON"]),
     ("session_track_gtids", &["OFF"]),
