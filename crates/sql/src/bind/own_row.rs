@@ -61,16 +61,22 @@ const CHANGING: &[&str] = &[
 /// Functions that nothing in a table may call.
 const NEVER: &[&str] = &[
     "BENCHMARK",
+    "EXTRACTVALUE",
     "FOUND_ROWS",
     "GET_LOCK",
     "IS_FREE_LOCK",
     "IS_USED_LOCK",
     "LAST_INSERT_ID",
     "LOAD_FILE",
+    "MASTER_POS_WAIT",
     "RELEASE_ALL_LOCKS",
     "RELEASE_LOCK",
+    "ROLES_GRAPHML",
     "ROW_COUNT",
     "SLEEP",
+    "SOURCE_POS_WAIT",
+    "UPDATEXML",
+    "WAIT_FOR_EXECUTED_GTID_SET",
 ];
 
 /// Functions that are predicates to MySQL.

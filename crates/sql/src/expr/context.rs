@@ -91,6 +91,28 @@ pub trait SystemVariables: Send + Sync {
     fn get(&self, scope: crate::parse::statement::Scope, name: &str) -> Result<Value, rauk_types::MysqlError>;
 }
 
+/// What functions ask of the server around the session.
+pub trait Server: Send + Sync {
+    /// The first `most` bytes of a file; nothing where the session may not read it or there is none.
+    fn read_file(&self, name: &str, most: usize) -> Option<Vec<u8>>;
+
+    /// Which roles are granted to whom, as GraphML.
+    fn roles_graph(&self) -> String;
+}
+
+/// No files and no accounts: where expressions are evaluated outside of a session.
+pub struct NoServer;
+
+impl Server for NoServer {
+    fn read_file(&self, _: &str, _: usize) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn roles_graph(&self) -> String {
+        String::new()
+    }
+}
+
 /// A value of `@name`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UserVariable {
@@ -142,6 +164,7 @@ pub struct Context {
     /// Rows that the conditions of the last UPDATE were true for.
     pub matched_rows: u64,
     pub variables: Arc<dyn SystemVariables>,
+    pub server: Arc<dyn Server>,
     pub budget: super::Budget,
     /// The other queries of the running statement.
     pub subqueries: super::answers::Subqueries,
@@ -214,6 +237,7 @@ impl Context {
             ignores_errors: false,
             matched_rows: 0,
             variables,
+            server: Arc::new(NoServer),
             budget: super::Budget::default(),
             subqueries: Default::default(),
             searches: Default::default(),

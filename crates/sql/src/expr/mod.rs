@@ -53,6 +53,7 @@ mod types;
 mod value;
 pub(crate) mod value_key;
 mod window;
+mod xml;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,4 +1,4 @@
-//! Files of the server's machine, for LOAD DATA and SELECT … INTO OUTFILE.
+//! Files of the server's machine, for LOAD DATA, SELECT … INTO OUTFILE and LOAD_FILE.
 //!
 //! Who has the FILE privilege could otherwise read and write whatever the server can, so files are in reach only where the server was started with
 //! `secure-file-priv`: beneath that directory, after symlinks and `..` were followed, or everywhere if it is empty. The data directory is out of
@@ -7,9 +7,11 @@
 //! A disk or a pipe may keep a reader waiting, so each open file has a thread. Two pieces at most are on the way between it and the statement, which waits
 //! for them as for anything else: KILL ends it. The thread ends when the statement has gone.
 
+use super::engine::Engine;
 use super::errors;
 use super::session::Session;
 use super::users::Privileges;
+use super::variables::store::find;
 use futures::channel::mpsc;
 use futures::{SinkExt, StreamExt};
 use rauk_node::block_on;
@@ -79,48 +81,59 @@ impl Session {
         let message = format!("Access denied for user '{user}'@'{host}' (using password: {password})");
         Err(MysqlError::new(codes::ACCESS_DENIED, message))
     }
+}
 
-    fn reach(&self) -> Reach {
-        match self.variables.by_name("secure_file_priv") {
-            Value::Str(directory) if directory.is_empty() => Reach::Everywhere,
-            // A directory that is gone has nothing beneath it.
-            Value::Str(directory) => fs::canonicalize(directory).map_or(Reach::Nowhere, Reach::Beneath),
-            _ => Reach::Nowhere,
-        }
+fn reach(engine: &Engine) -> Reach {
+    let (_, at) = find("secure_file_priv").expect("a variable that the server reads exists");
+    match engine.variables.get(at) {
+        Value::Str(directory) if directory.is_empty() => Reach::Everywhere,
+        // A directory that is gone has nothing beneath it.
+        Value::Str(directory) => fs::canonicalize(directory).map_or(Reach::Nowhere, Reach::Beneath),
+        _ => Reach::Nowhere,
     }
+}
 
-    /// Where a file lies that a statement names; a relative name is one in the data directory. Errors: 1290.
-    pub(super) fn allowed_file(&self, name: &str) -> Result<AllowedFile, MysqlError> {
-        let reach = self.reach();
-        if matches!(reach, Reach::Nowhere) || name.contains('\0') {
-            return Err(prevented());
-        }
-        let data = self.engine.variables.text("datadir");
-        let written = Path::new(&data).join(name);
-        // A file that is to be made has no path yet, but its directory has. One whose directory is not there is nowhere.
-        let path = match (fs::canonicalize(&written), written.parent(), written.file_name()) {
-            (Ok(path), ..) => path,
-            (Err(_), Some(parent), Some(file)) if fs::symlink_metadata(&written).is_err() => {
-                fs::canonicalize(parent).map_err(|_| prevented())?.join(file)
-            }
-            // A symlink that leads nowhere.
-            _ => return Err(prevented()),
-        };
-        let within = |directory: &Path| path.starts_with(directory);
-        let hidden = fs::canonicalize(&data).is_ok_and(|data| !data.as_os_str().is_empty() && within(&data));
-        let allowed = match &reach {
-            Reach::Nowhere => false,
-            Reach::Beneath(directory) => {
-                let own = fs::canonicalize(&data).is_ok_and(|data| directory.starts_with(&data) && *directory != data);
-                within(directory) && (own || !hidden)
-            }
-            Reach::Everywhere => !hidden,
-        };
-        match allowed {
-            true => Ok(AllowedFile { path, name: written.display().to_string() }),
-            false => Err(prevented()),
-        }
+/// Where a file lies; a relative name is one in the data directory. Errors: 1290.
+pub(super) fn allowed_file(engine: &Engine, name: &str) -> Result<AllowedFile, MysqlError> {
+    let reach = reach(engine);
+    if matches!(reach, Reach::Nowhere) || name.contains('\0') {
+        return Err(prevented());
     }
+    let data = engine.variables.text("datadir");
+    let written = Path::new(&data).join(name);
+    // A file that is to be made has no path yet, but its directory has. One whose directory is not there is nowhere.
+    let path = match (fs::canonicalize(&written), written.parent(), written.file_name()) {
+        (Ok(path), ..) => path,
+        (Err(_), Some(parent), Some(file)) if fs::symlink_metadata(&written).is_err() => {
+            fs::canonicalize(parent).map_err(|_| prevented())?.join(file)
+        }
+        // A symlink that leads nowhere.
+        _ => return Err(prevented()),
+    };
+    let within = |directory: &Path| path.starts_with(directory);
+    let hidden = fs::canonicalize(&data).is_ok_and(|data| !data.as_os_str().is_empty() && within(&data));
+    let allowed = match &reach {
+        Reach::Nowhere => false,
+        Reach::Beneath(directory) => {
+            let own = fs::canonicalize(&data).is_ok_and(|data| directory.starts_with(&data) && *directory != data);
+            within(directory) && (own || !hidden)
+        }
+        Reach::Everywhere => !hidden,
+    };
+    match allowed {
+        true => Ok(AllowedFile { path, name: written.display().to_string() }),
+        false => Err(prevented()),
+    }
+}
+
+/// The first `most` bytes of a plain file that can be read.
+pub(super) fn load(file: &AllowedFile, most: usize) -> Option<Vec<u8>> {
+    // A pipe would wait for who writes into it.
+    let length = fs::metadata(&file.path).ok().filter(fs::Metadata::is_file)?.len();
+    let opened = File::open(&file.path).ok()?;
+    let mut bytes = Vec::with_capacity(most.min(usize::try_from(length).unwrap_or(most)));
+    opened.take(most as u64).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// A file that a thread reads.

@@ -6,7 +6,7 @@
 //! A client that was asked for its file sends it to the end, whatever the server says, so after an error the rest is read and thrown away; only then the
 //! error can be told. That ends early when the connection is killed.
 
-use super::files::FileReader;
+use super::files::{FileReader, allowed_file};
 use super::processlist::{Killed, Process};
 use super::run::Done;
 use super::session::Session;
@@ -148,7 +148,7 @@ impl Session {
             let (plan, _) = self.plan(&statement, self.parameter_types.clone())?;
             let origin = match load.local {
                 true => Origin::Client(&mut *sink),
-                false => Origin::Server(FileReader::open(&self.allowed_file(&load.file)?)?),
+                false => Origin::Server(FileReader::open(&allowed_file(&self.engine, &load.file)?)?),
             };
             let mut loading = Loading { origin, name: &load.file, begun: false, ended: false };
             let result = self.run_plan(&plan, &mut loading).await;

@@ -57,6 +57,7 @@ pub(crate) mod prepared;
 pub mod processlist;
 mod read_only;
 pub(crate) mod run;
+mod server;
 #[allow(clippy::module_inception)]
 pub mod session;
 pub(crate) mod show;

@@ -10,7 +10,7 @@
 //! Rows are gathered and handed to the file's thread when the executor flushes its sink, piece by piece. An error removes the file.
 
 use super::data::Source;
-use super::files::FileWriter;
+use super::files::{FileWriter, allowed_file};
 use super::into::TOO_MANY_ROWS;
 use super::run::Done;
 use super::session::Session;
@@ -265,7 +265,7 @@ impl Session {
                            non-empty FIELDS ENCLOSED BY";
             self.push_warning(WarningLevel::Warning, AMBIGUOUS_FIELD_TERM, message.to_string());
         }
-        let writer = FileWriter::create(&self.allowed_file(name)?)?;
+        let writer = FileWriter::create(&allowed_file(&self.engine, name)?)?;
         let mut sink = FileSink {
             writer,
             format,

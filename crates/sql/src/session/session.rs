@@ -8,6 +8,7 @@ use super::handlers::Opened;
 use super::lookup::{SessionLookup, Viewer};
 use super::prepared::PreparedStatement;
 use super::processlist::{Killed, Process};
+use super::server::SessionServer;
 use super::status::Counter;
 use super::system;
 use super::table_locks::Locked;
@@ -150,6 +151,7 @@ impl Session {
             ignores_errors: false,
             matched_rows: 0,
             variables: variables.clone(),
+            server: Arc::new(SessionServer::new(engine.clone(), account.clone())),
             budget: Budget::new(
                 Memory::new(
                     engine.memory.clone(),

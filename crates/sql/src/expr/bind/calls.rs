@@ -387,6 +387,9 @@ impl Binder<'_> {
             _ => {}
         }
         let Some(function) = functions::find(name) else {
+            if let Some(refusal) = functions::internal::refusal(name, written) {
+                return Err(refusal);
+            }
             if functions::is_not_yet(name) {
                 return Err(not_yet(name));
             }

@@ -5,7 +5,8 @@
 //! the first 16 bytes of the third argument as initialization vector; ECB ignores it, with a warning (1618). What cannot
 //! be decrypted is NULL.
 //!
-//! Left out: the key derivation of the arguments behind the third (1582).
+//! A fourth argument names how the key is derived, by SHA-512: `hkdf` (salt, info) or `pbkdf2_hmac` (salt, iterations). Without it a key that is longer than the
+//! mode's is a warning (3237).
 
 use super::{Call, Derived, Function, Typing};
 use crate::expr::Context;
@@ -17,12 +18,15 @@ use aws_lc_rs::cipher::{
     UnboundCipherKey,
 };
 use aws_lc_rs::iv::FixedLength;
+use aws_lc_rs::{hkdf, pbkdf2};
 use rauk_types::error::codes;
 use rauk_types::{Collation, MysqlError, Value};
+use std::borrow::Cow;
+use std::num::NonZeroU32;
 
 pub const FUNCTIONS: &[Function] = &[
-    Function::new("AES_ENCRYPT", 2, 3, bytes_type, |c, x| aes(c, x, true)).of_bytes(),
-    Function::new("AES_DECRYPT", 2, 3, bytes_type, |c, x| aes(c, x, false)),
+    Function::new("AES_ENCRYPT", 2, 6, bytes_type, |c, x| aes(c, x, true)).of_bytes().with_null().unbounded(),
+    Function::new("AES_DECRYPT", 2, 6, bytes_type, |c, x| aes(c, x, false)).with_null().unbounded(),
 ];
 
 /// ER_AES_INVALID_IV.
@@ -30,7 +34,20 @@ const INVALID_IV: u16 = 1882;
 /// WARN_OPTION_IGNORED.
 const OPTION_IGNORED: u16 = 1618;
 
+/// ER_AES_INVALID_KDF_NAME.
+const INVALID_KDF: u16 = 3235;
+/// ER_AES_INVALID_KDF_ITERATIONS.
+const INVALID_ITERATIONS: u16 = 3236;
+/// WARN_AES_KEY_SIZE.
+const KEY_SIZE: u16 = 3237;
+/// ER_AES_INVALID_KDF_OPTION_SIZE.
+const INVALID_OPTION: u16 = 3238;
+
 const BLOCK: usize = 16;
+/// Bytes of a salt, of information and of a number of iterations are fewer.
+const SALT_LIMIT: usize = 256;
+const ITERATIONS_LIMIT: usize = 8;
+const ITERATIONS: std::ops::RangeInclusive<u32> = 1000..=65_535;
 
 fn bytes_type(_: Typing<'_>) -> Result<Derived> {
     Ok(Derived::new(text_type(u32::MAX.into(), Collation::Binary)).nullable())
@@ -81,6 +98,59 @@ fn folded(key: &[u8], length: usize) -> Vec<u8> {
     out
 }
 
+/// An argument of a derivation; empty when it is not given.
+fn option<'c>(c: &'c Call<'_, '_>, argument: usize, limit: usize) -> Result<Cow<'c, [u8]>> {
+    if !c.has(argument) {
+        return Ok(Cow::Borrowed(&[]));
+    }
+    let bytes = if c.is_null(argument) { None } else { Some(c.bytes(argument)) };
+    bytes.filter(|bytes| bytes.len() < limit).ok_or_else(|| {
+        let message = format!("KDF option size is invalid, please provide valid size < {limit} bytes and not NULL.");
+        MysqlError::new(INVALID_OPTION, message)
+    })
+}
+
+struct KeyLength(usize);
+
+impl hkdf::KeyType for KeyLength {
+    fn len(&self) -> usize {
+        self.0
+    }
+}
+
+/// The key that the fourth argument's method makes of a key.
+fn derived(c: &Call<'_, '_>, key: &[u8], length: usize) -> Result<Vec<u8>> {
+    let mut out = vec![0; length];
+    let name = if c.is_null(3) { Cow::Borrowed(&[][..]) } else { c.bytes(3) };
+    match &*name {
+        b"hkdf" => {
+            let (salt, info) = (option(c, 4, SALT_LIMIT)?, option(c, 5, SALT_LIMIT)?);
+            let secret = hkdf::Salt::new(hkdf::HKDF_SHA512, &salt).extract(key);
+            let made = secret.expand(&[&info], KeyLength(length)).and_then(|made| made.fill(&mut out));
+            made.expect("a key is shorter than what can be derived");
+        }
+        b"pbkdf2_hmac" => {
+            let (salt, written) = (option(c, 4, SALT_LIMIT)?, option(c, 5, ITERATIONS_LIMIT)?);
+            let iterations = match c.has(5) {
+                false => Some(*ITERATIONS.start()),
+                true => std::str::from_utf8(&written).ok().and_then(|digits| digits.trim().parse().ok()),
+            };
+            let iterations = iterations.filter(|count| ITERATIONS.contains(count)).and_then(NonZeroU32::new);
+            let iterations = iterations.ok_or_else(|| {
+                let message = "For KDF method pbkdf2_hmac iterations value less than 1000 or more than 65535, which is not \
+                               allowed.";
+                MysqlError::new(INVALID_ITERATIONS, message)
+            })?;
+            pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA512, iterations, &salt, key, &mut out);
+        }
+        _ => {
+            let message = "KDF method name is not valid. Please use hkdf or pbkdf2_hmac method name";
+            return Err(MysqlError::new(INVALID_KDF, message));
+        }
+    }
+    Ok(out)
+}
+
 fn aes(c: &Call<'_, '_>, context: &mut Context, encrypts: bool) -> Result<Value> {
     let name = match context.variables.get(Scope::Default, "block_encryption_mode")? {
         Value::Str(name) => name.to_ascii_lowercase(),
@@ -91,7 +161,9 @@ fn aes(c: &Call<'_, '_>, context: &mut Context, encrypts: bool) -> Result<Value>
     let iv = match (mode, c.has(2)) {
         (Mode::Ecb, false) => None,
         (Mode::Ecb, true) => {
-            context.warn(OPTION_IGNORED, "<IV> option ignored".into());
+            if !c.has(3) {
+                context.warn(OPTION_IGNORED, "<IV> option ignored".into());
+            }
             None
         }
         (_, false) => {
@@ -99,7 +171,7 @@ fn aes(c: &Call<'_, '_>, context: &mut Context, encrypts: bool) -> Result<Value>
             return Err(MysqlError::new(codes::WRONG_PARAMCOUNT_TO_NATIVE_FCT, message));
         }
         (_, true) => {
-            let bytes = c.bytes(2);
+            let bytes = if c.is_null(2) { Cow::Borrowed(&[][..]) } else { c.bytes(2) };
             let Some(iv) = bytes.first_chunk::<BLOCK>() else {
                 let message = format!(
                     "The initialization vector supplied to {function} is too short. Must be at least {BLOCK} bytes long"
@@ -109,7 +181,22 @@ fn aes(c: &Call<'_, '_>, context: &mut Context, encrypts: bool) -> Result<Value>
             Some(*iv)
         }
     };
-    let (bytes, key) = (c.bytes(0), folded(&c.bytes(1), length));
+    if c.is_null(0) || c.is_null(1) {
+        return Ok(Value::Null);
+    }
+    let (bytes, written) = (c.bytes(0), c.bytes(1));
+    let key = if c.has(3) {
+        context.budget.beside(|| derived(c, &written, length))?
+    } else {
+        if written.len() > length {
+            let message = format!(
+                "AES key size should be {length} bytes length or secure KDF methods hkdf or pbkdf2_hmac should be used, \
+                 please provide exact AES key size or use KDF methods for better security."
+            );
+            context.warn(KEY_SIZE, message);
+        }
+        folded(&written, length)
+    };
     if !c.fits(bytes.len() + BLOCK, context) {
         return Ok(Value::Null);
     }

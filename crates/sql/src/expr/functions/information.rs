@@ -64,6 +64,8 @@ pub const FUNCTIONS: &[Function] = &[
         },
     )
     .impure(),
+    Function::new("ROLES_GRAPHML", 0, 0, |t| system_text(t, LONG), |_, x| Ok(Value::Str(x.server.roles_graph())))
+        .impure(),
     Function::new("ROW_COUNT", 0, 0, rules::integer, |_, x| Ok(Value::Int(x.row_count))).impure(),
     Function::new("FOUND_ROWS", 0, 0, rules::unsigned, |_, x| Ok(Value::UInt(x.found_rows))).impure(),
 ];

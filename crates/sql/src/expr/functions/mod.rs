@@ -17,7 +17,9 @@ mod calendar;
 pub(super) mod clock;
 mod date_format;
 pub(super) mod full_text;
+mod gtid;
 mod information;
+pub(super) mod internal;
 pub(super) mod json;
 pub(crate) mod locale;
 mod locks;
@@ -30,6 +32,7 @@ mod sleep;
 pub(super) mod spatial;
 mod string;
 mod weights;
+mod xml;
 
 pub(crate) use binary::crc32;
 pub(crate) use miscellaneous::ANY_VALUE;
@@ -431,6 +434,8 @@ const GROUPS: &[&[Function]] = &[
     sleep::FUNCTIONS,
     benchmark::FUNCTIONS,
     weights::FUNCTIONS,
+    gtid::FUNCTIONS,
+    xml::FUNCTIONS,
 ];
 
 fn registered() -> impl Iterator<Item = &'static Function> {
@@ -480,28 +485,6 @@ pub(crate) fn makes_documents(name: &str) -> bool {
 
 /// Functions that MySQL has and Rauk has not yet.
 pub(crate) fn is_not_yet(name: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "ICU_VERSION",
-        "PS_THREAD_ID",
-        "MASTER_POS_WAIT",
-        "SOURCE_POS_WAIT",
-        "WAIT_FOR_EXECUTED_GTID_SET",
-        "EXTRACTVALUE",
-        "UPDATEXML",
-        "ROW_NUMBER",
-        "RANK",
-        "DENSE_RANK",
-        "NTILE",
-        "LAG",
-        "LEAD",
-        "FIRST_VALUE",
-        "LAST_VALUE",
-        "NTH_VALUE",
-        "PERCENT_RANK",
-        "CUME_DIST",
-        "ENCRYPT",
-        "PASSWORD",
-        "ROLES_GRAPHML",
-    ];
+    const NAMES: &[&str] = &["ICU_VERSION", "PS_THREAD_ID"];
     NAMES.contains(&name)
 }

@@ -63,28 +63,13 @@ impl<'t> Document<'t> {
             parser.piece()?;
         }
         if parser.open.len() > 1 {
-            let name = parser.nodes[parser.open[parser.open.len() - 1]].name.clone();
-            let what = format!("unexpected END-OF-INPUT ('</{}>' wanted)", &text[name]);
-            return Err(Wrong { at: text.len(), what });
+            return Err(Wrong { at: text.len(), what: "unexpected END-OF-INPUT".to_string() });
         }
         Ok(Document { text, nodes: parser.nodes })
     }
 
     pub fn name(&self, node: usize) -> &'t str {
         &self.text[self.nodes[node].name.clone()]
-    }
-
-    /// The text of a node as a comparison sees it: of an element that of all texts in it.
-    pub fn value(&self, node: usize) -> String {
-        let found = &self.nodes[node];
-        match found.kind {
-            Kind::Attribute | Kind::Text => self.text[found.value.clone()].to_string(),
-            Kind::Root | Kind::Element => {
-                let inside = self.nodes[node + 1..].iter().take_while(|other| other.level > found.level);
-                let texts = inside.filter(|other| other.kind == Kind::Text);
-                texts.map(|other| &self.text[other.value.clone()]).collect()
-            }
-        }
     }
 }
 
@@ -149,13 +134,8 @@ impl Parser<'_> {
         let rest = self.rest();
         if !rest.starts_with('<') {
             let length = rest.find('<').unwrap_or(rest.len());
-            let trimmed = rest[..length].trim();
             self.at += length;
-            if !trimmed.is_empty() {
-                let lead = rest[..length].len() - rest[..length].trim_start().len();
-                let value = begin + lead..begin + lead + trimmed.len();
-                self.add(Kind::Text, 0..0, value, begin..begin + length);
-            }
+            self.add(Kind::Text, 0..0, begin..self.at, begin..self.at);
             return Ok(());
         }
         if rest.starts_with("<!--") {
@@ -190,12 +170,12 @@ impl Parser<'_> {
         let open = if self.open.len() > 1 { self.open.pop() } else { None };
         let Some(open) = open else {
             let what = format!("'</{}>' unexpected (END-OF-INPUT wanted)", &self.text[name.clone()]);
-            return Err(Wrong { at: name.start, what });
+            return Err(Wrong { at: name.end, what });
         };
         let wanted = self.nodes[open].name.clone();
         if self.text[wanted.clone()] != self.text[name.clone()] {
             let (given, wanted) = (&self.text[name.clone()], &self.text[wanted]);
-            return Err(Wrong { at: name.start, what: format!("'</{given}>' unexpected ('</{wanted}>' wanted)") });
+            return Err(Wrong { at: name.end, what: format!("'</{given}>' unexpected ('</{wanted}>' wanted)") });
         }
         self.spaces();
         self.expect(">")?;
@@ -252,8 +232,13 @@ mod tests {
     fn nodes_and_their_places() {
         let document = Document::parse("<?xml?><a x='1'> t <b/>u<!-- c --><![CDATA[<v>]]></a>").unwrap();
         let kinds: Vec<Kind> = document.nodes.iter().map(|node| node.kind).collect();
-        assert_eq!(kinds, [Kind::Root, Kind::Element, Kind::Attribute, Kind::Text, Kind::Element, Kind::Text, Kind::Text]);
-        assert_eq!(document.value(1), "tu<v>");
+        let texts = document.nodes.iter().filter(|node| node.kind == Kind::Text);
+        let texts: Vec<&str> = texts.map(|node| &document.text[node.value.clone()]).collect();
+        assert_eq!(
+            kinds,
+            [Kind::Root, Kind::Element, Kind::Attribute, Kind::Text, Kind::Element, Kind::Text, Kind::Text]
+        );
+        assert_eq!(texts, [" t ", "u", "<v>"]);
         assert_eq!(&document.text[document.nodes[4].place.clone()], "<b/>");
     }
 

@@ -14,6 +14,7 @@ mod definitions;
 mod dml;
 mod explain;
 mod full_text;
+mod functions;
 mod handlers;
 mod hints;
 mod join_order;

@@ -13,6 +13,7 @@
 
 pub mod change;
 pub mod grants;
+mod graph;
 pub mod logins;
 pub mod password;
 pub mod passwords;
@@ -25,6 +26,7 @@ pub mod rules;
 pub mod statements;
 pub mod store;
 
+pub use graph::roles_graph;
 pub use privilege::Privileges;
 pub use record::AccountRecord;
 pub use store::{Account, Users};

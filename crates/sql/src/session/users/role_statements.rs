@@ -11,9 +11,11 @@ use super::store::Users;
 use crate::parse::ast::{Forgiving, RoleChoice, RoleStatement};
 use crate::parse::statement::UserName;
 use crate::session::errors;
+use crate::session::server::SessionServer;
 use crate::session::session::Session;
 use rauk_types::MysqlError;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const UNKNOWN_AUTHORIZATION: u16 = 3523;
 const ROLE_NOT_GRANTED: u16 = 3530;
@@ -287,6 +289,7 @@ impl Session {
     /// Makes roles active, and all others not.
     pub(crate) fn activate(&mut self, roles: Vec<UserName>) {
         self.account = self.engine.users.with_roles(&self.own, &roles);
+        self.context.server = Arc::new(SessionServer::new(self.engine.clone(), self.account.clone()));
         self.context.current_role = match roles.is_empty() {
             true => "NONE".to_string(),
             false => roles.iter().map(quoted_name).collect::<Vec<_>>().join(","),
