@@ -1,4 +1,4 @@
-//! Models of the six protocols on which the cluster's promises rest, small enough that a checker visits every
+//! Models of the seven protocols on which the cluster's promises rest, small enough that a checker visits every
 //! state: a development tool, nothing depends on it.
 //!
 //! * [`commit_takeover`]: a transaction over two participants, with crashes, promotions and competing take-overs.
@@ -6,6 +6,7 @@
 //! * [`in_sync`]: leases, in-sync sets, views and incarnations.
 //! * [`cuts`]: cuts over the whole cluster, crashes that take memory, and going back.
 //! * [`follower_reads`]: reads of the newest state that a follower answers by itself.
+//! * [`group_entry`]: one entry over several partitions, each with a guard of its own.
 //! * [`foreign_keys`]: inserts of child rows against deletes of their parents.
 //!
 //! Each says what it stands for, what it leaves out, which sizes were exhausted, and which rules of the design it
@@ -24,5 +25,6 @@ pub mod commit_takeover;
 pub mod cuts;
 pub mod follower_reads;
 pub mod foreign_keys;
+pub mod group_entry;
 pub mod in_sync;
 pub mod least_timestamp;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use rauk_models::check::{self, Seen, Settles};
-use rauk_models::{commit_takeover, cuts, follower_reads, foreign_keys, in_sync, least_timestamp};
+use rauk_models::{commit_takeover, cuts, follower_reads, foreign_keys, group_entry, in_sync, least_timestamp};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
@@ -17,6 +17,7 @@ enum Name {
     Cuts,
     FollowerReads,
     ForeignKeys,
+    GroupEntry,
     All,
 }
 
@@ -79,6 +80,12 @@ fn main() -> ExitCode {
         for (form, failures) in foreign_keys::sizes(options.large).into_iter().skip(options.skip) {
             let model = foreign_keys::ForeignKeys { form, failures, mutation: None };
             holds &= safe(&format!("{form:?} {failures}"), model, options.threads);
+        }
+    }
+    if wanted(Name::GroupEntry) {
+        for (second, size) in group_entry::sizes(options.large).into_iter().skip(options.skip) {
+            let model = group_entry::GroupEntry { second, size, mutation: None };
+            holds &= safe(&format!("{second:?} {size:?}"), model, options.threads);
         }
     }
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
