@@ -4,7 +4,7 @@
 //! stripes up. Reads are counted by the index that finds the rows: by the primary key, by no index, or by another one. Each call to a partition counts at once what it
 //! has shown, so a scan adds once for a slice of rows.
 
-use parking_lot::RwLock;
+use parking_lot::Mutex;
 use rauk_types::IndexId;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -18,13 +18,13 @@ struct Stripe {
     inserted: AtomicU64,
     updated: AtomicU64,
     deleted: AtomicU64,
+    /// Read by indexes but the primary key, as they are met.
+    others: Mutex<Vec<(IndexId, u64)>>,
 }
 
 #[derive(Default)]
 pub struct TableIo {
     stripes: [Stripe; STRIPES],
-    /// Of indexes but the primary key, as they are met.
-    others: RwLock<Vec<(IndexId, AtomicU64)>>,
 }
 
 /// What was done to a row.
@@ -74,21 +74,7 @@ impl TableIo {
         match index {
             Some(IndexId::PRIMARY) => _ = self.stripe(session).by_key.fetch_add(rows, Relaxed),
             None => _ = self.stripe(session).scanned.fetch_add(rows, Relaxed),
-            Some(other) => self.read_by(other, rows),
-        }
-    }
-
-    fn read_by(&self, index: IndexId, rows: u64) {
-        let known = |list: &[(IndexId, AtomicU64)]| {
-            let found = list.iter().find(|(id, _)| *id == index);
-            found.map(|(_, count)| count.fetch_add(rows, Relaxed)).is_some()
-        };
-        if known(&self.others.read()) {
-            return;
-        }
-        let mut others = self.others.write();
-        if !known(&others) {
-            others.push((index, AtomicU64::new(rows)));
+            Some(other) => add(&mut self.stripe(session).others.lock(), other, rows),
         }
     }
 
@@ -111,18 +97,25 @@ impl TableIo {
             sum.inserted += stripe.inserted.load(Relaxed);
             sum.updated += stripe.updated.load(Relaxed);
             sum.deleted += stripe.deleted.load(Relaxed);
+            stripe.others.lock().iter().for_each(|(index, rows)| add(&mut sum.by_index, *index, *rows));
         }
-        sum.by_index = self.others.read().iter().map(|(id, count)| (*id, count.load(Relaxed))).collect();
         sum
     }
 
     /// Counts begin at 0 again.
     pub fn clear(&self) {
         for stripe in &self.stripes {
-            let Stripe { by_key, scanned, inserted, updated, deleted } = stripe;
+            let Stripe { by_key, scanned, inserted, updated, deleted, others } = stripe;
             [by_key, scanned, inserted, updated, deleted].into_iter().for_each(|count| count.store(0, Relaxed));
+            others.lock().clear();
         }
-        self.others.write().clear();
+    }
+}
+
+fn add(list: &mut Vec<(IndexId, u64)>, index: IndexId, rows: u64) {
+    match list.iter_mut().find(|(id, _)| *id == index) {
+        Some((_, count)) => *count += rows,
+        None => list.push((index, rows)),
     }
 }
 
