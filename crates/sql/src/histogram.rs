@@ -135,7 +135,7 @@ struct Stored {
 
 /// Whether a column of this type can have one.
 pub(crate) fn is_supported(ty: &DataType) -> bool {
-    ty.kind != TypeKind::Json
+    !matches!(ty.kind, TypeKind::Json | TypeKind::Geometry)
 }
 
 /// How a histogram is made.

@@ -535,7 +535,9 @@ fn settled_check(
 
 fn is_predicate(expr: &Expr) -> bool {
     match &expr.kind {
-        ExprKind::Function { function, .. } => PREDICATES.contains(&function.name),
+        ExprKind::Function { function, .. } => {
+            PREDICATES.contains(&function.name) || crate::expr::is_spatial_test(function.name)
+        }
         ExprKind::RowOrder { .. } | ExprKind::RowIn(_) => true,
         ExprKind::Deep(deep) => {
             let mut found = false;

@@ -266,12 +266,14 @@ impl Lookup for SessionLookup {
                 ColumnOption::Charset(charset) => attributes.charset = Some(charset),
                 ColumnOption::Collation(collation) => attributes.collation = Some(collation),
                 ColumnOption::Zerofill => attributes.zerofill = true,
+                // Of a spatial type, which is refused below.
+                ColumnOption::Srid(_) => {}
                 other => unreachable!("{other:?} is no part of a type"),
             }
         }
         let ty = types::convert(declared, name, &attributes)?;
-        if ty.has_own_text() {
-            return Err(errors::not_supported("ENUM, SET, BIT, YEAR and ZEROFILL in JSON_TABLE"));
+        if ty.has_own_text() || ty.is_geometry() {
+            return Err(errors::not_supported("ENUM, SET, BIT, YEAR, ZEROFILL and spatial types in JSON_TABLE"));
         }
         Ok(ty)
     }

@@ -88,8 +88,7 @@ impl Bounds {
             0 => Shape::Point(Point(min)),
             1 => Shape::LineString(LineString(vec![min, max])),
             _ => {
-                let corners =
-                    vec![min, Coord { x: max.x, y: min.y }, max, Coord { x: min.x, y: max.y }, min];
+                let corners = vec![min, Coord { x: max.x, y: min.y }, max, Coord { x: min.x, y: max.y }, min];
                 Shape::Polygon(Polygon::new(LineString(corners), Vec::new()))
             }
         }

@@ -55,10 +55,22 @@ pub struct ReferenceSystem {
 macro_rules! geographic {
     ($name:literal, $datum:literal, $datum_code:literal, $spheroid:literal, $inverse:literal, $spheroid_code:literal, $code:literal) => {
         concat!(
-            "GEOGCS[\"", $name, "\",DATUM[\"", $datum, "\",SPHEROID[\"", $spheroid, "\",6378137,", $inverse,
-            ",AUTHORITY[\"EPSG\",\"", $spheroid_code, "\"]],AUTHORITY[\"EPSG\",\"", $datum_code,
+            "GEOGCS[\"",
+            $name,
+            "\",DATUM[\"",
+            $datum,
+            "\",SPHEROID[\"",
+            $spheroid,
+            "\",6378137,",
+            $inverse,
+            ",AUTHORITY[\"EPSG\",\"",
+            $spheroid_code,
+            "\"]],AUTHORITY[\"EPSG\",\"",
+            $datum_code,
             "\"]],PRIMEM[\"Greenwich\",0,AUTHORITY[\"EPSG\",\"8901\"]],UNIT[\"degree\",0.017453292519943278,",
-            "AUTHORITY[\"EPSG\",\"9122\"]],AXIS[\"Lat\",NORTH],AXIS[\"Lon\",EAST],AUTHORITY[\"EPSG\",\"", $code, "\"]]"
+            "AUTHORITY[\"EPSG\",\"9122\"]],AXIS[\"Lat\",NORTH],AXIS[\"Lon\",EAST],AUTHORITY[\"EPSG\",\"",
+            $code,
+            "\"]]"
         )
     };
 }

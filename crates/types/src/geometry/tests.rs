@@ -1,9 +1,7 @@
 //! Round trips of random shapes, and bytes and texts that are none.
 
 use super::*;
-use geo_types::{
-    GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon, coord,
-};
+use geo_types::{GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon, coord};
 use proptest::prelude::*;
 
 fn text_of(shape: &Shape) -> String {
@@ -114,12 +112,9 @@ proptest! {
 #[test]
 fn a_point_as_mysql_stores_it() {
     let stored = Geometry::new(4326, Point(coord! { x: 1.0, y: 2.0 })).to_stored();
-    let expected = [
-        &[0xE6, 0x10, 0, 0, 1, 1, 0, 0, 0][..],
-        &[0, 0, 0, 0, 0, 0, 0xF0, 0x3F],
-        &[0, 0, 0, 0, 0, 0, 0, 0x40],
-    ]
-    .concat();
+    let expected =
+        [&[0xE6, 0x10, 0, 0, 1, 1, 0, 0, 0][..], &[0, 0, 0, 0, 0, 0, 0xF0, 0x3F], &[0, 0, 0, 0, 0, 0, 0, 0x40]]
+            .concat();
     assert_eq!(stored, expected);
     assert_eq!(stored.len(), POINT_BYTES);
 }
@@ -167,7 +162,10 @@ fn texts() {
         ("MULTIPOINT((0 0),(2 2))", "MULTIPOINT((0 0),(2 2))"),
         ("GEOMETRYCOLLECTION()", "GEOMETRYCOLLECTION EMPTY"),
         ("geometrycollection empty", "GEOMETRYCOLLECTION EMPTY"),
-        ("GEOMCOLLECTION(POINT(1 1),GEOMETRYCOLLECTION EMPTY)", "GEOMETRYCOLLECTION(POINT(1 1),GEOMETRYCOLLECTION EMPTY)"),
+        (
+            "GEOMCOLLECTION(POINT(1 1),GEOMETRYCOLLECTION EMPTY)",
+            "GEOMETRYCOLLECTION(POINT(1 1),GEOMETRYCOLLECTION EMPTY)",
+        ),
     ] {
         assert_eq!(text_of(&parse_wkt(text.as_bytes()).unwrap()), expected, "{text}");
     }

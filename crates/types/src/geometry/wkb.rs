@@ -3,9 +3,7 @@
 //! Each part of a MULTI… and of a collection says its byte order and kind again.
 
 use super::{GeometryKind, MAX_NESTING, Malformed, Shape};
-use geo_types::{
-    Coord, GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon,
-};
+use geo_types::{Coord, GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
 
 /// Bytes before the content: byte order and kind.
 const HEADER: usize = 5;
@@ -122,12 +120,11 @@ impl Reader<'_> {
             GeometryKind::Point => Shape::Point(Point(self.coord(little)?)),
             GeometryKind::LineString => Shape::LineString(self.line(little)?),
             GeometryKind::Polygon => Shape::Polygon(self.polygon(little)?),
-            GeometryKind::MultiPoint => Shape::MultiPoint(MultiPoint(self.parts(
-                little,
-                GeometryKind::Point,
-                COORD,
-                |reader, little| reader.coord(little).map(Point),
-            )?)),
+            GeometryKind::MultiPoint => {
+                Shape::MultiPoint(MultiPoint(
+                    self.parts(little, GeometryKind::Point, COORD, |reader, little| reader.coord(little).map(Point))?,
+                ))
+            }
             GeometryKind::MultiLineString => Shape::MultiLineString(MultiLineString(self.parts(
                 little,
                 GeometryKind::LineString,

@@ -5,9 +5,7 @@
 
 use super::{GeometryKind, MAX_NESTING, Malformed, Shape, plain};
 use crate::format::{append_f64, parse_double_prefix};
-use geo_types::{
-    Coord, GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon,
-};
+use geo_types::{Coord, GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
 
 /// The shape that a text says.
 pub fn parse_wkt(text: &[u8]) -> Result<Shape, Malformed> {

@@ -86,8 +86,7 @@ impl Binder<'_> {
         let mut arguments = Vec::with_capacity(items.len());
         for item in items {
             use AggregateFunction::{Collect, Count, GroupConcat, JsonArrayAgg, JsonObjectAgg, Max, Min};
-            let numeric =
-                !matches!(function, Count | Min | Max | GroupConcat | JsonArrayAgg | JsonObjectAgg | Collect);
+            let numeric = !matches!(function, Count | Min | Max | GroupConcat | JsonArrayAgg | JsonObjectAgg | Collect);
             let documents = matches!(function, JsonArrayAgg | JsonObjectAgg);
             let bound = if documents { self.bind_for_document(item)? } else { self.bind(item)? };
             arguments.push(match function {

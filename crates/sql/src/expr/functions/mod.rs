@@ -37,6 +37,7 @@ mod xml;
 pub(crate) use binary::crc32;
 pub(crate) use miscellaneous::ANY_VALUE;
 pub(crate) use spatial::collect::Collected;
+pub(crate) use spatial::is_test as is_spatial_test;
 
 use super::cast::string_value;
 use super::convert::{self, Result};

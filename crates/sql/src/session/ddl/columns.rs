@@ -253,7 +253,8 @@ fn reference_system(
     }
     let (value, _) = evaluate(value, &BindContext::default(), context)?;
     let number = value.as_ref().as_integer().and_then(|number| u32::try_from(number).ok());
-    let srid = number.ok_or_else(|| MysqlError::new(codes::DATA_OUT_OF_RANGE, "SRID value is out of range in 'SRID'"))?;
+    let srid =
+        number.ok_or_else(|| MysqlError::new(codes::DATA_OUT_OF_RANGE, "SRID value is out of range in 'SRID'"))?;
     ReferenceSystem::find(srid).ok_or_else(|| {
         MysqlError::new(codes::SRS_NOT_FOUND, format!("There's no spatial reference system with SRID {srid}."))
     })

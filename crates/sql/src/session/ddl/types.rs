@@ -9,8 +9,8 @@ use crate::session::charset;
 use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::format::display_width;
-use rauk_types::members::{MAX_ENUM_MEMBERS, MAX_KEPT_BYTES, MAX_MEMBER_CHARS, MAX_MEMBERS_BYTES, MAX_SET_MEMBERS};
 use rauk_types::geometry::ReferenceSystem;
+use rauk_types::members::{MAX_ENUM_MEMBERS, MAX_KEPT_BYTES, MAX_MEMBER_CHARS, MAX_MEMBERS_BYTES, MAX_SET_MEMBERS};
 use rauk_types::{Collation, DataType, GeometryKind, Members, MysqlError, TypeKind};
 
 /// Bytes of the longest utf8mb4 character.
@@ -69,7 +69,8 @@ pub fn convert(declared: &ColumnType, column: &str, attributes: &TypeAttributes<
         ty.unsigned = true;
         ty.zerofill = true;
     }
-    let character_type = ty.is_text() && ty.kind != TypeKind::Json || ty.is_bytes() && !ty.is_geometry() || ty.has_members();
+    let character_type =
+        ty.is_text() && ty.kind != TypeKind::Json || ty.is_bytes() && !ty.is_geometry() || ty.has_members();
     if !character_type && attributes.charset.is_some() {
         return Err(MysqlError::new(
             codes::PARSE_ERROR,

@@ -6,7 +6,8 @@ use crate::session::ddl::types::{column_type, data_type_name};
 use crate::session::lookup::Viewer;
 use crate::session::users::Privileges;
 use rauk_types::{
-    Collation, Column, ColumnDefault, DataType, GeometryKind, IndexKind, Members, MysqlError, TableSchema, TypeKind, Value, format,
+    Collation, Column, ColumnDefault, DataType, GeometryKind, IndexKind, Members, MysqlError, TableSchema, TypeKind,
+    Value, format,
 };
 use std::sync::Arc;
 

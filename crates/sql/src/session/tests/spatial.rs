@@ -20,7 +20,10 @@ fn a_definition_comes_back() {
     let server = server_on(disk);
     let mut t = server.session();
     t.expect("SHOW CREATE TABLE places", &[&format!("places|{TABLE}")]);
-    t.expect("SELECT id, ST_AsText(at), ST_Latitude(at) FROM places ORDER BY id", &["1|POINT(10 20)|10", "2|POINT(6 5)|6"]);
+    t.expect(
+        "SELECT id, ST_AsText(at), ST_Latitude(at) FROM places ORDER BY id",
+        &["1|POINT(10 20)|10", "2|POINT(6 5)|6"],
+    );
     t.code("UPDATE places SET at = Point(1, 1) WHERE id = 1", 3643);
     t.expect("SELECT id FROM places WHERE at = ST_GeomFromText('POINT(10 20)', 4326)", &["1"]);
 }
@@ -29,7 +32,9 @@ fn a_definition_comes_back() {
 fn a_transaction_sees_its_own_geometries() {
     let server = server();
     let (mut a, mut b) = (server.session(), server.session());
-    a.ok("CREATE TABLE t (id INT PRIMARY KEY, p POINT NOT NULL, x DOUBLE AS (ST_X(p)) STORED, UNIQUE KEY (p), KEY (x))");
+    a.ok(
+        "CREATE TABLE t (id INT PRIMARY KEY, p POINT NOT NULL, x DOUBLE AS (ST_X(p)) STORED, UNIQUE KEY (p), KEY (x))",
+    );
     a.ok("INSERT INTO t (id, p) VALUES (1, Point(1, 1)), (2, Point(2, 2))");
     a.ok("BEGIN");
     a.ok("UPDATE t SET p = Point(9, 9) WHERE id = 1");
@@ -51,7 +56,9 @@ fn a_dump_is_read() {
     t.ok("CREATE TABLE d (id INT PRIMARY KEY, g GEOMETRY)");
     t.ok("INSERT INTO d VALUES (1, 0x000000000101000000000000000000F03F0000000000000040)");
     // The text of a point at (2, 0): no byte of it is beyond ASCII.
-    t.ok(r"INSERT INTO d VALUES (2, _binary '\0\0\0\0\Z\0\0\0\0\0\0\0\0\0\0\0@\0\0\0\0\0\0\0\0')".replace(r"\Z", "\u{1}\u{1}").as_str());
+    t.ok(r"INSERT INTO d VALUES (2, _binary '\0\0\0\0\Z\0\0\0\0\0\0\0\0\0\0\0@\0\0\0\0\0\0\0\0')"
+        .replace(r"\Z", "\u{1}\u{1}")
+        .as_str());
     t.code(r"INSERT INTO d VALUES (3, _binary '\0\0\0\0\0')", 1416);
     t.expect("SELECT id, ST_AsText(g) FROM d ORDER BY id", &["1|POINT(1 2)", "2|POINT(2 0)"]);
 }

@@ -5,9 +5,7 @@
 use super::{Call, Function, errors, rules, stored};
 use crate::expr::Context;
 use crate::expr::convert::Result;
-use geo::{
-    Coord, GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon,
-};
+use geo::{Coord, GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
 use rauk_types::Value;
 use rauk_types::geometry::{Bounds, MAX_NESTING, Shape};
 

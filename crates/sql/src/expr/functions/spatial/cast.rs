@@ -57,14 +57,18 @@ fn converted(shape: &Shape, wanted: GeometryKind) -> Option<Shape> {
                 let polygons = parts.0.iter().filter_map(|part| Polygon::try_from(part.clone()).ok()).collect();
                 Some(Shape::MultiPolygon(MultiPolygon(polygons)))
             }
-            GeometryKind::Point | GeometryKind::LineString | GeometryKind::Polygon if parts.0.len() == 1 && of(wanted) => {
+            GeometryKind::Point | GeometryKind::LineString | GeometryKind::Polygon
+                if parts.0.len() == 1 && of(wanted) =>
+            {
                 parts.0.first().cloned()
             }
             _ => None,
         };
     }
     match (wanted, shape) {
-        (GeometryKind::Point, Shape::MultiPoint(points)) if points.0.len() == 1 => points.0.first().copied().map(Shape::Point),
+        (GeometryKind::Point, Shape::MultiPoint(points)) if points.0.len() == 1 => {
+            points.0.first().copied().map(Shape::Point)
+        }
         (GeometryKind::LineString, Shape::Polygon(polygon)) if polygon.interiors().is_empty() => {
             Some(Shape::LineString(polygon.exterior().clone()))
         }
@@ -74,9 +78,7 @@ fn converted(shape: &Shape, wanted: GeometryKind) -> Option<Shape> {
         (GeometryKind::LineString, Shape::MultiLineString(lines)) if lines.0.len() == 1 => {
             lines.0.first().cloned().map(Shape::LineString)
         }
-        (GeometryKind::Polygon, Shape::LineString(line)) => {
-            polygon_of(std::slice::from_ref(line)).map(Shape::Polygon)
-        }
+        (GeometryKind::Polygon, Shape::LineString(line)) => polygon_of(std::slice::from_ref(line)).map(Shape::Polygon),
         (GeometryKind::Polygon, Shape::MultiLineString(lines)) => polygon_of(&lines.0).map(Shape::Polygon),
         (GeometryKind::Polygon, Shape::MultiPolygon(polygons)) if polygons.0.len() == 1 => {
             polygons.0.first().cloned().map(Shape::Polygon)

@@ -16,8 +16,8 @@ use geo::algorithm::buffer::{Buffer, BufferStyle, LineCap, LineJoin};
 use geo::algorithm::convex_hull::graham_hull;
 use geo::line_intersection::{LineIntersection, line_intersection};
 use geo::{
-    BooleanOps, Centroid, Coord, CoordsIter, GeometryCollection, Intersects, Line, LineString, MultiLineString, MultiPoint,
-    MultiPolygon, Point, Polygon, unary_union,
+    BooleanOps, Centroid, Coord, CoordsIter, GeometryCollection, Intersects, Line, LineString, MultiLineString,
+    MultiPoint, MultiPolygon, Point, Polygon, unary_union,
 };
 use rauk_types::geometry::{Bounds, Shape, all_coords};
 use rauk_types::{Collation, Value};
@@ -30,7 +30,13 @@ pub const FUNCTIONS: &[Function] = &[
     heavy("ST_DIFFERENCE", 2, 2, rules::any, |c, x| combined(c, x, difference)),
     heavy("ST_SYMDIFFERENCE", 2, 2, rules::any, |c, x| combined(c, x, symmetric_difference)),
     heavy("ST_BUFFER", 2, 5, rules::any, buffer),
-    Function::new("ST_BUFFER_STRATEGY", 1, 2, |_| Ok(Derived::new(text_type(16, Collation::Binary)).nullable()), strategy),
+    Function::new(
+        "ST_BUFFER_STRATEGY",
+        1,
+        2,
+        |_| Ok(Derived::new(text_type(16, Collation::Binary)).nullable()),
+        strategy,
+    ),
     heavy("ST_CONVEXHULL", 1, 1, rules::any, hull),
     Function::new("ST_CENTROID", 1, 1, rules::point, |c, _| {
         let geometry = plane(c)?;
@@ -44,7 +50,7 @@ pub const FUNCTIONS: &[Function] = &[
 ];
 
 /// The largest coordinate whose products with others are numbers, and the smallest extent and distance.
-const LARGEST: f64 = 1e100;
+pub(super) const LARGEST: f64 = 1e100;
 const SMALLEST: f64 = 1e-100;
 
 /// The first argument, which has to be in a plane. Error 3618.
@@ -57,10 +63,14 @@ fn plane(c: &Call<'_, '_>) -> Result<Located> {
 }
 
 /// Error 1690.
-fn bounded(shape: &Shape, function: &str) -> Result<()> {
+pub(super) fn bounded(shape: &Shape, function: &str) -> Result<()> {
     let fits = all_coords(shape, &mut |c| c.x.abs() <= LARGEST && c.y.abs() <= LARGEST);
     let extent = extent(shape);
-    if fits && (extent == 0.0 || extent >= SMALLEST) { Ok(()) } else { Err(errors::out_of_range("Coordinate", function)) }
+    if fits && (extent == 0.0 || extent >= SMALLEST) {
+        Ok(())
+    } else {
+        Err(errors::out_of_range("Coordinate", function))
+    }
 }
 
 /// A shape as sets of points of three dimensions.
@@ -174,7 +184,9 @@ impl Exact {
         for edge in &edges {
             places.extend([[edge.start.x, edge.start.y], [edge.end.x, edge.end.y]]);
             for other in tree.near(*edge) {
-                if let Some(LineIntersection::SinglePoint { intersection, is_proper: true }) = line_intersection(*edge, other) {
+                if let Some(LineIntersection::SinglePoint { intersection, is_proper: true }) =
+                    line_intersection(*edge, other)
+                {
                     places.push([intersection.x, intersection.y]);
                 }
             }
@@ -453,14 +465,8 @@ enum Join {
 
 const POINTS_OF_CIRCLE: f64 = 32.0;
 /// MySQL's numbers of the strategies.
-const STRATEGIES: [(&str, u32); 6] = [
-    ("end_round", 1),
-    ("end_flat", 2),
-    ("join_round", 3),
-    ("join_miter", 4),
-    ("point_circle", 5),
-    ("point_square", 6),
-];
+const STRATEGIES: [(&str, u32); 6] =
+    [("end_round", 1), ("end_flat", 2), ("join_round", 3), ("join_miter", 4), ("point_circle", 5), ("point_square", 6)];
 const MOST_POINTS: f64 = 65_536.0;
 
 /// A strategy as bytes: its number and its value. Error 1210.
@@ -610,7 +616,11 @@ fn hull(c: &Call<'_, '_>, _: &mut Context) -> Result<Value> {
         [first, .., last] => {
             let (first, last) = (*first, *last);
             let ring = graham_hull(&mut points, false);
-            if ring.0.len() < 4 { Shape::LineString(LineString(vec![first, last])) } else { Shape::Polygon(Polygon::new(ring, Vec::new())) }
+            if ring.0.len() < 4 {
+                Shape::LineString(LineString(vec![first, last]))
+            } else {
+                Shape::Polygon(Polygon::new(ring, Vec::new()))
+            }
         }
     };
     Ok(geometry.with(shape))

@@ -106,9 +106,7 @@ pub fn coordinate_out_of_range(axis: Axis, value: f64, function: &str) -> MysqlE
 /// 3731, 3732: a coordinate of a geometry.
 pub fn parameter_out_of_range(axis: Axis, value: f64, function: &str) -> MysqlError {
     let (code, name, range) = match axis {
-        Axis::Longitude => {
-            (codes::GEOMETRY_PARAM_LONGITUDE_OUT_OF_RANGE, "longitude", "(-180.000000, 180.000000]")
-        }
+        Axis::Longitude => (codes::GEOMETRY_PARAM_LONGITUDE_OUT_OF_RANGE, "longitude", "(-180.000000, 180.000000]"),
         Axis::Latitude => (codes::GEOMETRY_PARAM_LATITUDE_OUT_OF_RANGE, "latitude", "[-90.000000, 90.000000]"),
     };
     let message = format!(
@@ -130,10 +128,7 @@ pub fn wrong_arguments(function: &str) -> MysqlError {
 
 /// 1411
 pub fn wrong_value(kind: &str, value: &str, function: &str) -> MysqlError {
-    MysqlError::new(
-        codes::WRONG_VALUE_FOR_TYPE,
-        format!("Incorrect {kind} value: '{value}' for function {function}"),
-    )
+    MysqlError::new(codes::WRONG_VALUE_FOR_TYPE, format!("Incorrect {kind} value: '{value}' for function {function}"))
 }
 
 /// 3064

@@ -4,8 +4,10 @@ use super::{Call, Derived, Function, Typing, check_range, errors, rules, stored,
 use crate::expr::Context;
 use crate::expr::convert::Result;
 use crate::expr::types::text_type;
-use rauk_types::geometry::{GeometryKind, ReferenceSystem, Shape, append_wkb, append_wkt, parse_wkb, parse_wkt, swapped};
 use rauk_types::error::codes;
+use rauk_types::geometry::{
+    GeometryKind, ReferenceSystem, Shape, append_wkb, append_wkt, parse_wkb, parse_wkt, swapped,
+};
 use rauk_types::{Collation, MysqlError, Value};
 
 type Eval = fn(&Call<'_, '_>, &mut Context) -> Result<Value>;
@@ -145,7 +147,8 @@ fn axis_order(options: &str, function: &str) -> Result<AxisOrder> {
     }
     let symbol = |c: char| matches!(c, ',' | '=');
     if let Some(first) = text.chars().next().filter(|c| symbol(*c)) {
-        let message = format!("The options argument in function {function} starts with the invalid character '{first}'.");
+        let message =
+            format!("The options argument in function {function} starts with the invalid character '{first}'.");
         return Err(MysqlError::new(codes::INVALID_OPTION_START_CHARACTER, message));
     }
     if let Some(last) = text.chars().last().filter(|c| symbol(*c)) {
@@ -154,8 +157,9 @@ fn axis_order(options: &str, function: &str) -> Result<AxisOrder> {
     }
     let dense: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
     if let Some(sequence) = [",,", "=="].into_iter().find(|sequence| dense.contains(sequence)) {
-        let message =
-            format!("The options argument in function {function} contains the invalid character sequence '{sequence}'.");
+        let message = format!(
+            "The options argument in function {function} contains the invalid character sequence '{sequence}'."
+        );
         return Err(MysqlError::new(codes::INVALID_OPTION_CHARACTERS, message));
     }
     let mut order = None;

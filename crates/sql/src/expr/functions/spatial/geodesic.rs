@@ -258,7 +258,8 @@ impl Earth {
             return false;
         }
         // On which side of the first edge the second's ends lie, and the other way round.
-        let side = |from: Coord, course: Course, point: Coord| turn(self.course(from, point).start - course.start) > 0.0;
+        let side =
+            |from: Coord, course: Course, point: Coord| turn(self.course(from, point).start - course.start) > 0.0;
         side(a, ab, c) != side(a, ab, d) && side(c, cd, a) != side(c, cd, b)
     }
 

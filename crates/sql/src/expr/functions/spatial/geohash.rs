@@ -7,8 +7,8 @@ use crate::expr::Context;
 use crate::expr::convert::Result;
 use crate::expr::types::Class;
 use geo::{Coord, Point};
-use rauk_types::geometry::Shape;
 use rauk_types::Value;
+use rauk_types::geometry::Shape;
 
 /// No `a`, `i`, `l`, `o`.
 const ALPHABET: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
@@ -20,15 +20,21 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new("ST_GEOHASH", 2, 3, |t: Typing<'_>| Ok(t.connection_text(MAX_LENGTH as u64).nullable()), encode),
     Function::new("ST_LATFROMGEOHASH", 1, 1, number, |c, _| Ok(Value::Double(decode(c)?.latitude.middle()))),
     Function::new("ST_LONGFROMGEOHASH", 1, 1, number, |c, _| Ok(Value::Double(decode(c)?.longitude.middle()))),
-    Function::new("ST_POINTFROMGEOHASH", 2, 2, |t: Typing<'_>| {
-        is_text(&t, 0, "geohash")?;
-        rules::point(t)
-    }, |c, x| {
-        let cell = decode(c)?;
-        let srid = c.srid(1, x)?;
-        system(srid)?;
-        Ok(stored(srid, Point(Coord { x: cell.longitude.middle(), y: cell.latitude.middle() })))
-    }),
+    Function::new(
+        "ST_POINTFROMGEOHASH",
+        2,
+        2,
+        |t: Typing<'_>| {
+            is_text(&t, 0, "geohash")?;
+            rules::point(t)
+        },
+        |c, x| {
+            let cell = decode(c)?;
+            let srid = c.srid(1, x)?;
+            system(srid)?;
+            Ok(stored(srid, Point(Coord { x: cell.longitude.middle(), y: cell.latitude.middle() })))
+        },
+    ),
 ];
 
 /// Error 3064: a geohash is a text.

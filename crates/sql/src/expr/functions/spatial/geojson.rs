@@ -8,9 +8,7 @@ use super::{Call, Function, check_range, errors, nothing, rules, stored, system}
 use crate::expr::Context;
 use crate::expr::convert::Result;
 use crate::expr::json;
-use geo::{
-    Coord, GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon,
-};
+use geo::{Coord, GeometryCollection, LineString, MultiLineString, MultiPoint, MultiPolygon, Point, Polygon};
 use rauk_types::error::codes;
 use rauk_types::geometry::{Bounds, GeometryKind, MAX_NESTING, ReferenceSystem, Shape, is_empty, plain};
 use rauk_types::json::{Json, JsonRef, Members};
@@ -48,9 +46,9 @@ fn as_document(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         return Err(errors::out_of_range("options", &name));
     }
     match ReferenceSystem::find(geometry.srid) {
-        Some(system) => check_range(&geometry.shape, system, |axis, value| {
-            errors::parameter_out_of_range(axis, value, &name)
-        })?,
+        Some(system) => {
+            check_range(&geometry.shape, system, |axis, value| errors::parameter_out_of_range(axis, value, &name))?
+        }
         None => errors::warn_axis_order(geometry.srid, context),
     }
     let digits = (digits < ALL_DIGITS).then_some(digits as i32);
@@ -144,9 +142,8 @@ fn from_document(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
             Json::Stored(JsonRef::stored(&stored_document))
         }
         ValueRef::Str(document) => {
-            stored_document = json::counted(&mut context.budget, |take| {
-                json::parsed(document, 1, &name, take)?.encode(take)
-            })?;
+            stored_document =
+                json::counted(&mut context.budget, |take| json::parsed(document, 1, &name, take)?.encode(take))?;
             Json::Stored(JsonRef::stored(&stored_document))
         }
         _ => return Err(errors::wrong_type("geojson", &name)),
@@ -230,7 +227,11 @@ impl Reading<'_> {
                     }
                     parts.extend(self.object(&mut feature, depth + 1)?);
                 }
-                Ok(Some(if parts.is_empty() { nothing() } else { Shape::GeometryCollection(GeometryCollection(parts)) }))
+                Ok(Some(if parts.is_empty() {
+                    nothing()
+                } else {
+                    Shape::GeometryCollection(GeometryCollection(parts))
+                }))
             }
             "geometrycollection" => {
                 let geometries = self.array(&mut members, "geometries")?;
@@ -272,7 +273,10 @@ impl Reading<'_> {
             let found = items.len();
             return Err(MysqlError::new(
                 codes::DIMENSION_UNSUPPORTED,
-                format!("Unsupported number of coordinate dimensions in function {}: Found {found}, expected 2", self.function),
+                format!(
+                    "Unsupported number of coordinate dimensions in function {}: Found {found}, expected 2",
+                    self.function
+                ),
             ));
         }
         let mut numbers = [0.0; 2];

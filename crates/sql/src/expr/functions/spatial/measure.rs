@@ -3,6 +3,7 @@
 //! A third argument of `ST_Distance` (and the second of `ST_Length`) is a unit of length (3902), which a system without a unit has not (3882).
 //! The distances of Hausdorff and Fréchet are the discrete ones, between the points of lines.
 
+use super::combine::bounded;
 use super::geodesic::{Earth, Pieces};
 use super::{Call, Function, Located, errors, heavy};
 use crate::expr::Context;
@@ -63,9 +64,8 @@ fn in_unit(c: &Call<'_, '_>, argument: usize, geometry: &Located, metres: f64) -
         );
         return Err(MysqlError::new(codes::GEOMETRY_IN_UNKNOWN_LENGTH_UNIT, message));
     }
-    let unit = reference::unit(&name).ok_or_else(|| {
-        MysqlError::new(codes::UNIT_NOT_FOUND, format!("There's no unit of measure named '{name}'."))
-    })?;
+    let unit = reference::unit(&name)
+        .ok_or_else(|| MysqlError::new(codes::UNIT_NOT_FOUND, format!("There's no unit of measure named '{name}'.")))?;
     Ok(metres / unit)
 }
 
@@ -95,10 +95,10 @@ fn distance(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     if a.is_empty() || b.is_empty() {
         return Ok(Value::Null);
     }
+    bounded(&a.shape, "st_distance")?;
+    bounded(&b.shape, "st_distance")?;
     let apart = match a.system.ellipsoid() {
-        Some(ellipsoid) => {
-            Earth::new(ellipsoid).apart(&Pieces::of(&a.shape), &Pieces::of(&b.shape), context)?
-        }
+        Some(ellipsoid) => Earth::new(ellipsoid).apart(&Pieces::of(&a.shape), &Pieces::of(&b.shape), context)?,
         None => Euclidean.distance(&a.shape, &b.shape),
     };
     finite(in_unit(c, 2, &a, apart)?, "Distance", "st_distance")
@@ -211,7 +211,8 @@ fn discrete(c: &Call<'_, '_>, context: &mut Context, measure: Measured) -> Resul
     let allowed = if frechet {
         is_line(ka) && is_line(kb)
     } else {
-        is_lines(ka) && is_lines(kb) || is_points(ka) && is_points(kb) && (ka, kb) != (GeometryKind::Point, GeometryKind::Point)
+        is_lines(ka) && is_lines(kb)
+            || is_points(ka) && is_points(kb) && (ka, kb) != (GeometryKind::Point, GeometryKind::Point)
     };
     let (Some(from), Some(to)) = (lines(&a.shape).filter(|_| allowed), lines(&b.shape)) else {
         return Err(match a.system.is_geographic() {

@@ -69,6 +69,13 @@ pub const GROUPS: &[&[Function]] = &[
     transform::FUNCTIONS,
 ];
 
+/// Whether it is a function that says yes or no.
+pub(crate) fn is_test(name: &str) -> bool {
+    let tests = [relate::FUNCTIONS, boxes::FUNCTIONS].into_iter().flatten();
+    tests.map(|function| function.name).any(|test| test == name)
+        || matches!(name, "ST_ISVALID" | "ST_ISSIMPLE" | "ST_ISEMPTY" | "ST_ISCLOSED")
+}
+
 /// MySQL's name of a function that MariaDB has without `ST_`; any other name as it is.
 pub(super) fn of_mariadb(name: &str) -> &str {
     match name {

@@ -1,15 +1,17 @@
 //! How two geometries lie to each other: `ST_Contains` and its family.
 //!
 //! On a plane `geo` finds how insides, boundaries and outsides of both meet (DE-9IM). A collection is the set of all its points: one of one dimension is looked
-//! at as a MULTI…, its areas united; what would have to tell inside and boundary of a mix of points, lines and areas apart is refused (1235).
+//! at as a MULTI…, its areas united; areas that are not valid are refused (3037) where it matters; what would have to tell inside and boundary of a mix of points, lines and areas apart is refused (1235).
 //!
 //! In a geographic system it is computed whether shapes meet, and how points lie to other shapes; else error 3618.
 
+use super::combine::bounded;
 use super::geodesic::{Earth, Pieces, Position};
+use super::validity::valid;
 use super::whole::dimension;
 use super::{Call, Function, Located, errors, heavy, rules, truth};
-use crate::expr::convert::Result;
 use crate::expr::Context;
+use crate::expr::convert::Result;
 use geo::relate::IntersectionMatrix;
 use geo::{BooleanOps, Coord, Intersects, MultiLineString, MultiPoint, MultiPolygon, Point, Relate, unary_union};
 use rauk_types::error::codes;
@@ -18,30 +20,28 @@ use rauk_types::{MysqlError, Value};
 
 pub const FUNCTIONS: &[Function] = &[
     heavy("ST_CONTAINS", 2, 2, rules::truth, |c, x| {
-        let (a, b) = c.pair()?;
+        let (a, b) = both(c)?;
         within(c, x, &b, &a)
     }),
     heavy("ST_WITHIN", 2, 2, rules::truth, |c, x| {
-        let (a, b) = c.pair()?;
+        let (a, b) = both(c)?;
         within(c, x, &a, &b)
     }),
     heavy("ST_INTERSECTS", 2, 2, rules::truth, |c, x| Ok(meet(c, x)?.map_or(Value::Null, truth))),
     heavy("ST_DISJOINT", 2, 2, rules::truth, |c, x| Ok(meet(c, x)?.map_or(Value::Null, |meet| truth(!meet)))),
     heavy("ST_EQUALS", 2, 2, rules::truth, |c, x| {
-        let (a, b) = c.pair()?;
+        let (a, b) = both(c)?;
         // Nothing equals nothing, and nothing else.
         if a.is_empty() || b.is_empty() {
             return Ok(truth(a.is_empty() && b.is_empty()));
         }
         if a.system.is_geographic() {
-            return on_earth(c, x, &a, &b, |inside, boundary, outside, rest| {
-                !rest && !outside && !boundary && inside
-            });
+            return on_earth(c, x, &a, &b, |inside, boundary, outside, rest| !rest && !outside && !boundary && inside);
         }
         by_matrix(c, x, &a, &b, IntersectionMatrix::is_equal_topo)
     }),
     heavy("ST_TOUCHES", 2, 2, rules::truth, |c, x| {
-        let (a, b) = c.pair()?;
+        let (a, b) = both(c)?;
         // Points have no boundary by which to touch.
         if dimension(&a.shape) == Some(0) && dimension(&b.shape) == Some(0) {
             return Ok(Value::Null);
@@ -52,7 +52,7 @@ pub const FUNCTIONS: &[Function] = &[
         by_matrix(c, x, &a, &b, IntersectionMatrix::is_touches)
     }),
     heavy("ST_CROSSES", 2, 2, rules::truth, |c, x| {
-        let (a, b) = c.pair()?;
+        let (a, b) = both(c)?;
         if dimension(&a.shape) == Some(2) || dimension(&b.shape) == Some(0) {
             return Ok(Value::Null);
         }
@@ -62,7 +62,7 @@ pub const FUNCTIONS: &[Function] = &[
         by_matrix(c, x, &a, &b, IntersectionMatrix::is_crosses)
     }),
     heavy("ST_OVERLAPS", 2, 2, rules::truth, |c, x| {
-        let (a, b) = c.pair()?;
+        let (a, b) = both(c)?;
         if dimension(&a.shape) != dimension(&b.shape) {
             return Ok(Value::Null);
         }
@@ -73,9 +73,24 @@ pub const FUNCTIONS: &[Function] = &[
     }),
 ];
 
+/// Two geometries in one system, whose coordinates can be computed with. Errors: 3033, 1690.
+fn both(c: &Call<'_, '_>) -> Result<(Located, Located)> {
+    let (a, b) = c.pair()?;
+    let name = c.lower_name();
+    bounded(&a.shape, &name)?;
+    bounded(&b.shape, &name)?;
+    Ok((a, b))
+}
+
+/// Error 3037: what is inside of areas that are not valid is not known.
+fn need_valid(a: &Located, b: &Located, function: &str) -> Result<()> {
+    let is_valid = |shape: &Shape| dimension(shape) != Some(2) || valid(shape);
+    if is_valid(&a.shape) && is_valid(&b.shape) { Ok(()) } else { Err(errors::invalid(function)) }
+}
+
 /// Whether they have a point in common; `None` where one is empty.
 fn meet(c: &Call<'_, '_>, context: &mut Context) -> Result<Option<bool>> {
-    let (a, b) = c.pair()?;
+    let (a, b) = both(c)?;
     if a.is_empty() || b.is_empty() {
         return Ok(None);
     }
@@ -96,6 +111,8 @@ fn within(c: &Call<'_, '_>, context: &mut Context, inner: &Located, outer: &Loca
     if let (Shape::Polygon(polygon), Shape::Point(point)) = (&outer.shape, &inner.shape) {
         return Ok(truth(geo::Contains::contains(polygon, point)));
     }
+    context.budget.work(64 * (c.bytes(0).len() + c.bytes(1).len()))?;
+    need_valid(inner, outer, &c.lower_name())?;
     if let (Some(a), Some(b)) = (uniform(&inner.shape), uniform(&outer.shape)) {
         return Ok(truth(a.relate(&b).is_within()));
     }
@@ -149,7 +166,8 @@ fn by_matrix(c: &Call<'_, '_>, context: &mut Context, a: &Located, b: &Located, 
     if a.is_empty() || b.is_empty() {
         return Ok(Value::Null);
     }
-    context.budget.work(16 * (c.bytes(0).len() + c.bytes(1).len()))?;
+    context.budget.work(64 * (c.bytes(0).len() + c.bytes(1).len()))?;
+    need_valid(a, b, &c.lower_name())?;
     let (Some(first), Some(second)) = (uniform(&a.shape), uniform(&b.shape)) else {
         let what = format!("{} of a GEOMETRYCOLLECTION of points, lines and polygons", c.lower_name());
         return Err(MysqlError::new(

@@ -61,7 +61,8 @@ fn shapes(random: &mut StdRng) -> Shape {
 }
 
 fn argument(random: &mut StdRng) -> Expr {
-    let bytes = |bytes: Vec<u8>| literal(Value::Bytes(bytes), DataType::geometry(GeometryKind::Geometry, None), COERCIBLE);
+    let bytes =
+        |bytes: Vec<u8>| literal(Value::Bytes(bytes), DataType::geometry(GeometryKind::Geometry, None), COERCIBLE);
     let text = |text: &str| literal(Value::from(text), DataType::varchar(200, Collation::DEFAULT), COERCIBLE);
     match random.random_range(0..24) {
         0 => Expr::null(),
@@ -130,9 +131,7 @@ fn distances_on_the_ellipsoid() {
     // A degree of the equator, and of a meridian at the equator.
     assert!((earth.distance(at(0.0, 0.0), at(1.0, 0.0)) - 111_319.490_793).abs() < 1e-5);
     assert!((earth.distance(at(0.0, 0.0), at(0.0, 1.0)) - 110_574.388_558).abs() < 1e-5);
-    let apart = |a: &str, b: &str| {
-        earth.apart(&Pieces::of(&shape(a)), &Pieces::of(&shape(b)), &mut context()).unwrap()
-    };
+    let apart = |a: &str, b: &str| earth.apart(&Pieces::of(&shape(a)), &Pieces::of(&shape(b)), &mut context()).unwrap();
     // From north of the equator straight down to it.
     let down = apart("POINT(5 1)", "LINESTRING(0 0,10 0)");
     assert!((down - 110_574.388_558).abs() < 1e-3, "{down}");
@@ -145,7 +144,9 @@ fn distances_on_the_ellipsoid() {
     let line = (at(-3.0, 50.0), at(40.0, 61.0));
     let point = at(11.0, 48.0);
     let tried = (0..=20_000)
-        .map(|n| earth.distance(earth.along(line.0, line.1, earth.distance(line.0, line.1) * f64::from(n) / 20_000.0), point))
+        .map(|n| {
+            earth.distance(earth.along(line.0, line.1, earth.distance(line.0, line.1) * f64::from(n) / 20_000.0), point)
+        })
         .fold(f64::INFINITY, f64::min);
     let found = apart("POINT(11 48)", "LINESTRING(-3 50,40 61)");
     assert!(found <= tried + 1e-6 && tried - found < 1.0, "{found} {tried}");
@@ -154,9 +155,7 @@ fn distances_on_the_ellipsoid() {
 #[test]
 fn points_in_rings_of_geodesics() {
     let earth = earth();
-    let position = |point: Coord, text: &str| {
-        earth.position(point, &Pieces::of(&shape(text)), &mut context()).unwrap()
-    };
+    let position = |point: Coord, text: &str| earth.position(point, &Pieces::of(&shape(text)), &mut context()).unwrap();
     let at = |x: f64, y: f64| Coord { x, y };
     // The edge along 50 degrees north bends north between its ends: 51 is still inside at the middle, though it is outside as on a plane.
     let wide = "POLYGON((0 40,60 40,60 50,0 50,0 40))";

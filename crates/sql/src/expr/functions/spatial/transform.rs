@@ -27,7 +27,8 @@ fn transform(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     if geometry.system.srid == target.srid {
         return Ok(geometry.with(geometry.shape.clone()));
     }
-    for (system, code, side) in [(geometry.system, SOURCE_NOT_SUPPORTED, "from"), (target, TARGET_NOT_SUPPORTED, "to")] {
+    for (system, code, side) in [(geometry.system, SOURCE_NOT_SUPPORTED, "from"), (target, TARGET_NOT_SUPPORTED, "to")]
+    {
         if system.kind == SystemKind::Plane {
             let message = format!("Transformation {side} SRID {} is not supported.", system.srid);
             return Err(MysqlError::new(code, message));

@@ -2,6 +2,7 @@
 //!
 //! Of lines and polygons in a geographic system that is not computed (3618).
 
+use super::combine::LARGEST;
 use super::geodesic::Pieces;
 use super::{Call, Function, Located, errors, heavy, rules, truth};
 use crate::expr::Context;
@@ -42,12 +43,13 @@ fn is_valid(c: &Call<'_, '_>, context: &mut Context) -> Result<(Located, bool)> 
     on_plane(&geometry, &c.lower_name())?;
     context.budget.work(32 * c.bytes(0).len())?;
     // Numbers whose products are none have no order.
-    let ordinary = all_coords(&geometry.shape, &mut |c| c.x.abs() <= 1e150 && c.y.abs() <= 1e150);
+    let ordinary = all_coords(&geometry.shape, &mut |c| c.x.abs() <= LARGEST && c.y.abs() <= LARGEST);
     let valid = ordinary && valid(&geometry.shape);
     Ok((geometry, valid))
 }
 
-fn valid(shape: &Shape) -> bool {
+/// Whether a shape in a plane is valid.
+pub(super) fn valid(shape: &Shape) -> bool {
     match shape {
         Shape::GeometryCollection(parts) => parts.0.iter().all(valid),
         // Lines need two different points, and may cross themselves.
@@ -97,10 +99,7 @@ fn lines_are_simple(lines: &[LineString]) -> bool {
         })
         .collect();
     let edges = lines.iter().enumerate().flat_map(|(of, points)| {
-        points
-            .windows(2)
-            .enumerate()
-            .map(move |(number, pair)| Edge { line: Line::new(pair[0], pair[1]), of, number })
+        points.windows(2).enumerate().map(move |(number, pair)| Edge { line: Line::new(pair[0], pair[1]), of, number })
     });
     let tree = RTree::bulk_load(edges.collect());
     let is_end = |of: usize, c: Coord| {

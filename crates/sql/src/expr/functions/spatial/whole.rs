@@ -17,9 +17,13 @@ pub const FUNCTIONS: &[Function] = &[
         },
         srid,
     ),
-    Function::new("ST_DIMENSION", 1, 1, |_| Ok(Derived::new(DataType::BIGINT).nullable()), |c, _| {
-        Ok(dimension(&c.located(0)?.shape).map_or(Value::Null, |dimension| Value::Int(dimension.into())))
-    }),
+    Function::new(
+        "ST_DIMENSION",
+        1,
+        1,
+        |_| Ok(Derived::new(DataType::BIGINT).nullable()),
+        |c, _| Ok(dimension(&c.located(0)?.shape).map_or(Value::Null, |dimension| Value::Int(dimension.into()))),
+    ),
     Function::new(
         "ST_GEOMETRYTYPE",
         1,
@@ -48,9 +52,7 @@ fn srid(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         return Ok(Value::UInt(geometry.srid.into()));
     }
     let srid = c.srid(1, context)?;
-    check_range(&geometry.shape, system(srid)?, |axis, value| {
-        errors::parameter_out_of_range(axis, value, "st_srid")
-    })?;
+    check_range(&geometry.shape, system(srid)?, |axis, value| errors::parameter_out_of_range(axis, value, "st_srid"))?;
     Ok(stored(srid, geometry.shape))
 }
 
