@@ -140,6 +140,7 @@ impl Reader {
             pushdown: None,
             covering: None,
             also: Arc::default(),
+            unread: Arc::default(),
         };
         Reader {
             txn: internal(node, table),

@@ -384,6 +384,7 @@ async fn all_there(
                     pushdown: None,
                     covering: None,
                     also: Arc::default(),
+                    unread: Arc::default(),
                 };
                 ScanCursor::over(parent.clone(), spec).next_batch(&mut txn, 1, &mut |_| true, &mut batch).await?;
                 if batch.is_empty() {

@@ -120,6 +120,7 @@ fn prepare(call: &Call<'_>, scan: Scan) -> Result<OpenScan, Failure> {
         pushdown: scan.filter.as_ref().and_then(FilterPushdown::of),
         covering: None,
         also: Arc::default(),
+        unread: Arc::default(),
     };
     Ok(OpenScan {
         cursor: ScanCursor::new(&table, spec),

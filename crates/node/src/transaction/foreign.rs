@@ -589,6 +589,7 @@ fn rows_of(index: IndexId, key: &[u8], distribution: Option<Vec<u8>>, lock: (Loc
         pushdown: None,
         covering: None,
         also: Arc::default(),
+        unread: Arc::default(),
     }
 }
 

@@ -236,6 +236,7 @@ pub fn all(index: Option<u16>) -> ScanSpec {
         pushdown: None,
         covering: None,
         also: Arc::default(),
+        unread: Arc::default(),
     }
 }
 

@@ -108,6 +108,7 @@ pub(crate) async fn sample(
         pushdown: None,
         covering: None,
         also: std::sync::Arc::default(),
+        unread: std::sync::Arc::default(),
     };
     let mut cursor = ScanCursor::new(table, spec);
     let mut batch = ScanBatch::default();

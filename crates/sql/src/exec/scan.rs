@@ -75,6 +75,7 @@ pub(crate) fn open(
                 pushdown: None,
                 covering: level.covering.clone().filter(|_| lock.is_none()),
                 also: Arc::default(),
+                unread: level.unread.clone(),
             },
             1,
         ))
@@ -162,6 +163,7 @@ fn open_ranges(
             pushdown: None,
             covering: level.covering.clone().filter(|_| lock.is_none()),
             also: Arc::default(),
+            unread: level.unread.clone(),
         })
         .collect();
     Ok(if scans.is_empty() { Opened::Nothing } else { Opened::Scans(scans) })

@@ -83,6 +83,7 @@ fn scan(plan: &SearchPlan, range: Range) -> ScanSpec {
         pushdown: None,
         covering: None,
         also: Arc::default(),
+        unread: Arc::default(),
     }
 }
 
