@@ -125,7 +125,7 @@ impl Bench {
     }
 
     fn scan(&mut self, index: IndexId, low: i64, rows: usize) {
-        let read = self.scan_request(index, low, rows, None, &mut |row| row.row.bytes().len());
+        let read = self.scan_request(index, low, rows, None, &mut |row| row.row.size());
         assert_eq!(read, rows * 100);
     }
 
@@ -191,7 +191,7 @@ fn key_reads(bencher: divan::Bencher, among: i64) {
         b.set_key(id);
         let mut access = access(None, b.time);
         let hash = key::hash(&b.key);
-        b.p.read(TABLE, &b.key, hash, &mut access, |row| black_box(row.unwrap().bytes()[50])).unwrap()
+        b.p.read(TABLE, &b.key, hash, &mut access, |row| black_box(row.unwrap().image().head[50])).unwrap()
     });
 }
 
@@ -231,7 +231,8 @@ fn many_key_reads(bencher: divan::Bencher, among: i64) {
         }
         let mut access = access(None, b.time);
         let mut sum = 0u64;
-        b.p.read_many(TABLE, &probes, &mut access, &mut |_, row| sum += u64::from(row.unwrap().1.bytes()[50])).unwrap();
+        b.p.read_many(TABLE, &probes, &mut access, &mut |_, row| sum += u64::from(row.unwrap().1.image().head[50]))
+            .unwrap();
         black_box(sum)
     });
 }
@@ -252,7 +253,7 @@ fn updates_of_64(bencher: divan::Bencher) {
         }
         let mut access = access(None, b.time);
         let mut change = |_: usize, found: Found<'_>, row: &mut Vec<u8>| {
-            row.extend_from_slice(found.unwrap().1.bytes());
+            row.extend_from_slice(found.unwrap().1.image().head);
             row[90] ^= 1;
             Verb::Put
         };
@@ -260,7 +261,7 @@ fn updates_of_64(bencher: divan::Bencher) {
         b.time += 1;
         let time = Timestamp(b.time);
         let horizon = Horizon { oldest_snapshot: time, durable: Timestamp(b.time - 1) };
-        b.p.install_many(TABLE, &probes, &prepared, time, horizon);
+        b.p.install_many(TABLE, &probes, &mut prepared, time, horizon);
         black_box(prepared.len())
     });
 }

@@ -4,6 +4,7 @@
 //! node's are kept; a budget may be a part of another one, so that its bytes count in both. At 98 % of the limit ordinary writes are refused; the last 2 % serve deletes, rollback and recovery,
 //! so that a full database can be emptied.
 
+use rauk_types::row::large::Account;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -78,6 +79,13 @@ impl MemoryBudget {
         if let Some(whole) = &self.whole {
             whole.subtract(bytes);
         }
+    }
+}
+
+/// Large values give back what was counted for them.
+impl Account for MemoryBudget {
+    fn give_back(&self, bytes: u64) {
+        self.subtract(bytes);
     }
 }
 

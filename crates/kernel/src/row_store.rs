@@ -2,7 +2,8 @@
 //!
 //! A row is 16 bytes of header and its encoded bytes, in a slot of the smallest size class that holds both. Slots of one class share
 //! 32 KiB pages; a page whose last slot is freed goes back to the allocator, so memory that one table gives back serves any other. Rows
-//! over [`LARGEST_CLASS`] have an allocation of their own.
+//! over [`LARGEST_CLASS`] have an allocation of their own, and so have rows with values beside them (`rauk_types::row::large`), whose list it has. The values
+//! are shared and counted by themselves.
 //!
 //! A [`RowId`] indexes a directory of 4-byte locations, so a row that grows into another class keeps its id and no index must
 //! change. Ids of removed rows are reused, lowest chain first.
@@ -20,7 +21,7 @@
 
 use crate::budget::{MemoryBudget, MemoryFull, Purpose};
 use crate::prefetch::prefetch;
-use rauk_types::Timestamp;
+use rauk_types::{LargeValue, RowImage, Timestamp};
 use std::sync::Arc;
 
 /// A row of one table in one partition. Stable while the row (with its history) lives; reused after.
@@ -103,6 +104,28 @@ struct Page {
     open: bool,
 }
 
+/// A row with an allocation of its own.
+struct Apart {
+    slot: Box<[u8]>,
+    beside: Box<[LargeValue]>,
+}
+
+impl Apart {
+    /// Counted in the budget here; the values count themselves.
+    fn bytes(&self) -> u64 {
+        apart_bytes(self.slot.len(), &self.beside)
+    }
+}
+
+fn apart_bytes(slot: usize, beside: &[LargeValue]) -> u64 {
+    (slot + size_of_val(beside)) as u64
+}
+
+/// Whether a row has an allocation of its own.
+fn is_apart(row: RowImage<'_>) -> bool {
+    HEADER_BYTES + row.head.len() > LARGEST_CLASS || !row.beside.is_empty()
+}
+
 const NO_SLOT: u16 = u16::MAX;
 
 /// The rows of one fragment.
@@ -121,9 +144,11 @@ pub struct RowStore {
     class_of_units: Box<[u8]>,
     pages: Vec<Option<Page>>,
     free_pages: Vec<u32>,
-    large: Vec<Option<Box<[u8]>>>,
+    large: Vec<Option<Apart>>,
     free_large: Vec<u32>,
     bytes: u64,
+    /// Bytes of the values beside rows, of each as often as a row here has it.
+    beside_bytes: u64,
     /// What `bytes` last said of the directory and other vectors.
     overhead: u64,
 }
@@ -153,17 +178,18 @@ impl RowStore {
             large: Vec::new(),
             free_large: Vec::new(),
             bytes: 0,
+            beside_bytes: 0,
             overhead: 0,
         }
     }
 
-    pub fn insert(&mut self, header: RowHeader, bytes: &[u8], purpose: Purpose) -> Result<RowId, MemoryFull> {
+    pub fn insert(&mut self, header: RowHeader, row: RowImage<'_>, purpose: Purpose) -> Result<RowId, MemoryFull> {
         if self.free_id == END && self.directory.len() == self.directory.capacity() {
             let more = self.directory_growth();
             self.budget.check(more as u64 * 4, purpose)?;
             self.directory.reserve_exact(more);
         }
-        let location = self.place(header, bytes, purpose)?;
+        let location = self.place(header, row, purpose)?;
         let id = if self.free_id != END {
             let id = self.free_id;
             self.free_id = self.directory[id as usize];
@@ -188,7 +214,7 @@ impl RowStore {
 
     /// Panics when there is no such row.
     #[inline]
-    pub fn get(&self, id: RowId) -> (RowHeader, &[u8]) {
+    pub fn get(&self, id: RowId) -> (RowHeader, RowImage<'_>) {
         self.at(Location(self.location(id)))
     }
 
@@ -214,10 +240,17 @@ impl RowStore {
 
     /// The row at a place that [`RowStore::prefetch_row`] named; nothing may have changed in between.
     #[inline]
-    pub fn at(&self, location: Location) -> (RowHeader, &[u8]) {
-        let (head, bytes) = self.slot(location.0).split_at(HEADER_BYTES);
+    pub fn at(&self, Location(location): Location) -> (RowHeader, RowImage<'_>) {
+        let (slot, beside): (_, &[LargeValue]) = match location & LARGE == 0 {
+            true => (self.slot(location), &[]),
+            false => {
+                let apart = self.apart(location);
+                (&apart.slot, &apart.beside)
+            }
+        };
+        let (head, bytes) = slot.split_at(HEADER_BYTES);
         let (header, len) = read_header(head);
-        (header, &bytes[..len])
+        (header, RowImage { head: &bytes[..len], beside })
     }
 
     #[inline]
@@ -256,27 +289,32 @@ impl RowStore {
     }
 
     /// Gives the row new bytes; it keeps its id. On error nothing has changed.
-    pub fn replace(&mut self, id: RowId, header: RowHeader, bytes: &[u8], purpose: Purpose) -> Result<(), MemoryFull> {
+    pub fn replace(
+        &mut self,
+        id: RowId,
+        header: RowHeader,
+        row: RowImage<'_>,
+        purpose: Purpose,
+    ) -> Result<(), MemoryFull> {
         let old = self.location(id);
-        let needed = HEADER_BYTES + bytes.len();
-        if self.fits(old, needed) {
+        if self.fits(old, row) {
+            let bytes = row.head;
             let slot = self.slot_mut(old);
             write_header(slot, header, bytes.len());
-            slot[HEADER_BYTES..needed].copy_from_slice(bytes);
+            slot[HEADER_BYTES..HEADER_BYTES + bytes.len()].copy_from_slice(bytes);
             self.mark(id, header);
             return Ok(());
         }
-        let new = self.place(header, bytes, purpose)?;
+        let new = self.place(header, row, purpose)?;
         self.release(old);
         self.directory[id.0 as usize] = new;
         self.mark(id, header);
         Ok(())
     }
 
-    /// Bytes that the budget must have for a row of this length in the place of `id`, or for a new one: none where a slot is free.
-    pub fn wanted(&self, id: Option<RowId>, row_bytes: usize) -> u64 {
-        let needed = HEADER_BYTES + row_bytes;
-        if id.is_some_and(|id| self.fits(self.location(id), needed)) {
+    /// Bytes that the budget must have for a row in the place of `id`, or for a new one: none where a slot is free. The values beside it are counted already.
+    pub fn wanted(&self, id: Option<RowId>, row: RowImage<'_>) -> u64 {
+        if id.is_some_and(|id| self.fits(self.location(id), row)) {
             return 0;
         }
         let directory = match id {
@@ -285,10 +323,11 @@ impl RowStore {
             }
             _ => 0,
         };
-        let slot = match needed <= LARGEST_CLASS {
+        let needed = HEADER_BYTES + row.head.len();
+        let slot = match !is_apart(row) {
             true if self.classes[self.class_for(needed) as usize].open.is_empty() => PAGE_BYTES as u64,
             true => 0,
-            false => needed as u64,
+            false => apart_bytes(needed, row.beside),
         };
         directory + slot
     }
@@ -298,13 +337,15 @@ impl RowStore {
         (self.directory.len() / 4).max(64)
     }
 
-    /// Whether the slot at a location is of the size that `needed` bytes take.
-    fn fits(&self, location: u32, needed: usize) -> bool {
+    /// Whether the slot at a location is of the size that a row takes, and nothing lies beside the one or the other.
+    fn fits(&self, location: u32, row: RowImage<'_>) -> bool {
+        let needed = HEADER_BYTES + row.head.len();
         if location & LARGE == 0 {
             let page = self.pages[page_of(location)].as_ref().expect("a location points into a page");
-            needed <= LARGEST_CLASS && self.class_for(needed) == page.class
+            !is_apart(row) && self.class_for(needed) == page.class
         } else {
-            self.slot(location).len() == needed
+            let apart = self.apart(location);
+            apart.slot.len() == needed && apart.beside.is_empty() && row.beside.is_empty()
         }
     }
 
@@ -366,9 +407,14 @@ impl RowStore {
         self.live == 0
     }
 
-    /// Bytes that this store holds from the budget.
+    /// Bytes that this store holds from the budget; the values beside rows hold theirs.
     pub fn bytes(&self) -> u64 {
         self.bytes + self.overhead
+    }
+
+    /// Bytes of the values beside rows.
+    pub fn beside_bytes(&self) -> u64 {
+        self.beside_bytes
     }
 
     #[inline]
@@ -385,8 +431,12 @@ impl RowStore {
             // The slot's end is not needed: the header's length is bounded by it.
             &page.bytes[start..]
         } else {
-            self.large[(location & !LARGE) as usize].as_ref().expect("a location points to a large row")
+            &self.apart(location).slot
         }
+    }
+
+    fn apart(&self, location: u32) -> &Apart {
+        self.large[(location & !LARGE) as usize].as_ref().expect("a location points to a large row")
     }
 
     /// Of a location in a page.
@@ -403,7 +453,8 @@ impl RowStore {
             let start = offset_of(location);
             &mut page.bytes[start..]
         } else {
-            self.large[(location & !LARGE) as usize].as_mut().expect("a location points to a large row")
+            let apart = self.large[(location & !LARGE) as usize].as_mut();
+            &mut apart.expect("a location points to a large row").slot
         }
     }
 
@@ -412,10 +463,13 @@ impl RowStore {
         self.class_of_units[needed.div_ceil(UNIT)]
     }
 
-    fn place(&mut self, header: RowHeader, bytes: &[u8], purpose: Purpose) -> Result<u32, MemoryFull> {
+    fn place(&mut self, header: RowHeader, row: RowImage<'_>, purpose: Purpose) -> Result<u32, MemoryFull> {
+        let bytes = row.head;
         let needed = HEADER_BYTES + bytes.len();
-        let location =
-            if needed <= LARGEST_CLASS { self.take_slot(needed, purpose)? } else { self.take_large(needed, purpose)? };
+        let location = match is_apart(row) {
+            false => self.take_slot(needed, purpose)?,
+            true => self.take_large(needed, row.beside, purpose)?,
+        };
         let slot = self.slot_mut(location);
         write_header(slot, header, bytes.len());
         slot[HEADER_BYTES..needed].copy_from_slice(bytes);
@@ -469,11 +523,13 @@ impl RowStore {
         Ok(number)
     }
 
-    fn take_large(&mut self, needed: usize, purpose: Purpose) -> Result<u32, MemoryFull> {
-        self.budget.check(needed as u64, purpose)?;
-        self.budget.add(needed as u64);
-        self.bytes += needed as u64;
-        let row = vec![0; needed].into_boxed_slice();
+    fn take_large(&mut self, needed: usize, beside: &[LargeValue], purpose: Purpose) -> Result<u32, MemoryFull> {
+        let bytes = apart_bytes(needed, beside);
+        self.budget.check(bytes, purpose)?;
+        self.budget.add(bytes);
+        self.bytes += bytes;
+        self.beside_bytes += beside.iter().map(|value| value.len() as u64).sum::<u64>();
+        let row = Apart { slot: vec![0; needed].into_boxed_slice(), beside: beside.into() };
         let number = match self.free_large.pop() {
             Some(number) => {
                 self.large[number as usize] = Some(row);
@@ -492,8 +548,9 @@ impl RowStore {
             let number = location & !LARGE;
             let row = self.large[number as usize].take().expect("a location points to a large row");
             self.free_large.push(number);
-            self.bytes -= row.len() as u64;
-            self.budget.subtract(row.len() as u64);
+            self.bytes -= row.bytes();
+            self.budget.subtract(row.bytes());
+            self.beside_bytes -= row.beside.iter().map(|value| value.len() as u64).sum::<u64>();
             return;
         }
         let number = page_of(location);
@@ -608,11 +665,11 @@ mod tests {
                 let shrink = step % 1000 > 700;
                 match (rng.random_range(0..if shrink { 9 } else { 6 }), pick) {
                     (0..3, _) | (_, None) => {
-                        let id = store.insert(header(step), &bytes, Purpose::Write).unwrap();
+                        let id = store.insert(header(step), bytes[..].into(), Purpose::Write).unwrap();
                         assert!(model.insert(id.0, (header(step), bytes)).is_none(), "ids in use are not given again");
                     }
                     (3, Some(id)) => {
-                        store.replace(RowId(id), header(step), &bytes, Purpose::Write).unwrap();
+                        store.replace(RowId(id), header(step), bytes[..].into(), Purpose::Write).unwrap();
                         model.insert(id, (header(step), bytes));
                     }
                     (4, Some(id)) => {
@@ -636,7 +693,7 @@ mod tests {
                     for (id, (head, bytes)) in &model {
                         let found = store.next(at).unwrap();
                         assert_eq!(found.0, *id);
-                        assert_eq!(store.get(found), (*head, bytes.as_slice()));
+                        assert_eq!(store.get(found), (*head, bytes.as_slice().into()));
                         at = RowId(id + 1);
                     }
                     assert_eq!(store.next(at), None);
@@ -657,20 +714,22 @@ mod tests {
         let mut store = RowStore::new(budget.clone());
         let mut ids = Vec::new();
         let error = loop {
-            match store.insert(header(1), &[7; 100], Purpose::Write) {
+            match store.insert(header(1), [7; 100][..].into(), Purpose::Write) {
                 Ok(id) => ids.push(id),
                 Err(e) => break e,
             }
         };
         assert_eq!(error.limit, 200_000);
         let used = budget.used();
-        assert!(store.replace(ids[0], header(2), &[1; 5000], Purpose::Write).is_err() || budget.used() > used);
-        assert_eq!(store.get(ids[1]), (header(1), &[7u8; 100][..]));
+        assert!(
+            store.replace(ids[0], header(2), [1; 5000][..].into(), Purpose::Write).is_err() || budget.used() > used
+        );
+        assert_eq!(store.get(ids[1]), (header(1), [7u8; 100][..].into()));
         for id in ids.drain(..) {
             store.remove(id);
         }
         assert_eq!(budget.used(), 0);
-        assert!(store.insert(header(1), &[7; 100], Purpose::Write).is_ok());
+        assert!(store.insert(header(1), [7; 100][..].into(), Purpose::Write).is_ok());
     }
 
     #[test]
@@ -678,7 +737,7 @@ mod tests {
         let budget = Arc::new(MemoryBudget::new(1 << 40));
         let mut store = RowStore::new(budget.clone());
         for _ in 0..200_000 {
-            store.insert(header(1), &[7; 100], Purpose::Write).unwrap();
+            store.insert(header(1), [7; 100][..].into(), Purpose::Write).unwrap();
         }
         let each = budget.used() as f64 / 200_000.0;
         assert!(each <= 126.0, "{each}");

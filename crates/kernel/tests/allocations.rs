@@ -153,7 +153,7 @@ fn reads_do_not_allocate() {
         let key = table.key(id * 3 % (ROWS + 100));
         let before = ALLOCATIONS.get();
         let mut access = access(None, table.time);
-        table.p.read(TABLE, &key, key::hash(&key), &mut access, |row| row.map(|r| r.bytes().len())).unwrap();
+        table.p.read(TABLE, &key, key::hash(&key), &mut access, |row| row.map(|r| r.size())).unwrap();
         assert_eq!(ALLOCATIONS.get(), before);
     }
 }

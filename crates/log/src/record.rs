@@ -8,6 +8,7 @@
 //! 2 bucket table length key              delete
 //! 3 table bound                          counter
 //! 4 partition length bytes               stream
+//! 5 bucket table layout length row       put of a sparse row (`rauk_types::row::sparse`)
 //! ```
 //! A node of a cluster logs what the replicas of its partitions tell it to: records of their streams, whose bytes mean something to them only. A node that is alone has no such records.
 //!
@@ -19,6 +20,7 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const COUNTER: u8 = 3;
 const STREAM: u8 = 4;
+const SPARSE: u8 = 5;
 
 /// Builds the payload of a record. Made once and cleared between commits, it does not allocate.
 #[derive(Debug, Default)]
@@ -29,7 +31,16 @@ pub struct CommitBuilder {
 impl CommitBuilder {
     /// The new image of a row.
     pub fn put(&mut self, bucket: u16, table: TableId, layout: u16, row: &[u8]) {
-        self.bytes.push(PUT);
+        self.image(PUT, bucket, table, layout, row);
+    }
+
+    /// The new image of a row without the large values that the version before has.
+    pub fn put_sparse(&mut self, bucket: u16, table: TableId, layout: u16, row: &[u8]) {
+        self.image(SPARSE, bucket, table, layout, row);
+    }
+
+    fn image(&mut self, tag: u8, bucket: u16, table: TableId, layout: u16, row: &[u8]) {
+        self.bytes.push(tag);
         varint::put(&mut self.bytes, bucket.into());
         varint::put(&mut self.bytes, table.0.into());
         varint::put(&mut self.bytes, layout.into());
@@ -80,6 +91,13 @@ impl CommitBuilder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
     Put {
+        bucket: u16,
+        table: TableId,
+        layout: u16,
+        row: &'a [u8],
+    },
+    /// A sparse row.
+    Sparse {
         bucket: u16,
         table: TableId,
         layout: u16,
@@ -155,6 +173,12 @@ fn take_change<'a>(rest: &mut &'a [u8]) -> Option<Change<'a>> {
             layout: small(rest)?,
             row: varint::take_slice(rest)?,
         },
+        SPARSE => Change::Sparse {
+            bucket: small(rest)?,
+            table: table(rest)?,
+            layout: small(rest)?,
+            row: varint::take_slice(rest)?,
+        },
         DELETE => Change::Delete { bucket: small(rest)?, table: table(rest)?, key: varint::take_slice(rest)? },
         COUNTER => Change::Counter { table: table(rest)?, bound: varint::take(rest)? },
         STREAM => Change::Stream { partition: PartitionId(small(rest)?), bytes: varint::take_slice(rest)? },
@@ -170,6 +194,7 @@ mod tests {
     #[derive(Clone, Debug)]
     enum Op {
         Put(u16, u32, u16, Vec<u8>),
+        Sparse(u16, u32, u16, Vec<u8>),
         Delete(u16, u32, Vec<u8>),
         Counter(u32, u64),
         Stream(u16, Vec<u8>),
@@ -179,6 +204,7 @@ mod tests {
         let bytes = proptest::collection::vec(any::<u8>(), 0..300);
         prop_oneof![
             (any::<u16>(), any::<u32>(), any::<u16>(), bytes.clone()).prop_map(|(b, t, l, r)| Op::Put(b, t, l, r)),
+            (any::<u16>(), any::<u32>(), any::<u16>(), bytes.clone()).prop_map(|(b, t, l, r)| Op::Sparse(b, t, l, r)),
             (any::<u16>(), any::<u32>(), bytes.clone()).prop_map(|(b, t, k)| Op::Delete(b, t, k)),
             (any::<u16>(), bytes).prop_map(|(p, b)| Op::Stream(p, b)),
             (any::<u32>(), any::<u64>()).prop_map(|(t, b)| Op::Counter(t, b)),
@@ -192,6 +218,7 @@ mod tests {
             for op in &ops {
                 match op {
                     Op::Put(b, t, l, r) => builder.put(*b, TableId(*t), *l, r),
+                    Op::Sparse(b, t, l, r) => builder.put_sparse(*b, TableId(*t), *l, r),
                     Op::Delete(b, t, k) => builder.delete(*b, TableId(*t), k),
                     Op::Counter(t, b) => builder.counter(TableId(*t), *b),
                     Op::Stream(p, b) => builder.stream(PartitionId(*p), b),
@@ -200,6 +227,7 @@ mod tests {
             let read: Vec<_> = changes(builder.payload()).map(Result::unwrap).collect();
             let expected: Vec<_> = ops.iter().map(|op| match op {
                 Op::Put(b, t, l, r) => Change::Put { bucket: *b, table: TableId(*t), layout: *l, row: r },
+                Op::Sparse(b, t, l, r) => Change::Sparse { bucket: *b, table: TableId(*t), layout: *l, row: r },
                 Op::Delete(b, t, k) => Change::Delete { bucket: *b, table: TableId(*t), key: k },
                 Op::Counter(t, b) => Change::Counter { table: TableId(*t), bound: *b },
                 Op::Stream(p, b) => Change::Stream { partition: PartitionId(*p), bytes: b },
@@ -227,9 +255,10 @@ mod tests {
         builder.delete(3839, TableId(200), b"key");
         builder.counter(TableId(5), 1 << 20);
         builder.stream(PartitionId(8), b"entry");
+        builder.put_sparse(300, TableId(5), 2, b"sparse");
         let expected: &[u8] =
-            b"\x01\xac\x02\x05\x02\x03row\x02\xff\x1d\xc8\x01\x03key\x03\x05\x80\x80\x40\x04\x08\x05entry";
+            b"\x01\xac\x02\x05\x02\x03row\x02\xff\x1d\xc8\x01\x03key\x03\x05\x80\x80\x40\x04\x08\x05entry\x05\xac\x02\x05\x02\x06sparse";
         assert_eq!(builder.payload(), expected);
-        assert_eq!(changes(expected).filter(Result::is_ok).count(), 4);
+        assert_eq!(changes(expected).filter(Result::is_ok).count(), 5);
     }
 }

@@ -276,7 +276,7 @@ fn read_many_100(bencher: Bencher) {
         random_keys(&mut keys);
         out.clear();
         let mut done = [false; MANY as usize];
-        let copy = &mut |_: usize, row: Found<'_>| out.extend_from_slice(row.unwrap().1.bytes());
+        let copy = &mut |_: usize, row: Found<'_>| row.unwrap().1.append_to(out);
         block_on(db.read_many(t, &keys, &mut done, copy)).unwrap();
         black_box(out.len())
     });
@@ -290,7 +290,7 @@ fn write_many_100(bencher: Bencher) {
     bencher.counter(ItemsCount::new(MANY as u64)).bench_local(|| {
         random_keys(&mut keys);
         write_many(db, t, &keys, &mut |_, found, row| {
-            row.extend_from_slice(found.unwrap().1.bytes());
+            found.unwrap().1.append_to(row);
             row[90] ^= 1;
             Verb::Put
         });

@@ -28,6 +28,9 @@ use rauk_types::{ProcessId, Timestamp, TxnId};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+/// Bytes of a row on a node that is alone: a log record, or a block of a checkpoint, takes it.
+const LONGEST_ROW: usize = rauk_log::redo::MAX_RECORD_BYTES - (64 << 10);
+
 pub struct Node {
     pub config: Config,
     pub id: DatabaseId,
@@ -290,6 +293,15 @@ impl Node {
     /// Refuses changes that do not fit into one log entry.
     pub fn check_commit_size(&self, bytes: usize) -> Result<(), NodeError> {
         let limit = self.commit_limit();
+        match bytes > limit {
+            true => Err(NodeError::TooLarge { bytes: bytes as u64, limit: limit as u64 }),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a row that nothing could carry whole: so it is read by other nodes, copied to replicas and written into checkpoints.
+    pub fn check_row_size(&self, bytes: usize) -> Result<(), NodeError> {
+        let limit = if self.cluster().is_some() { member::LONGEST_ENTRY } else { LONGEST_ROW };
         match bytes > limit {
             true => Err(NodeError::TooLarge { bytes: bytes as u64, limit: limit as u64 }),
             false => Ok(()),

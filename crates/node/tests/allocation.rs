@@ -69,7 +69,7 @@ fn many_keys_allocate_next_to_nothing() {
         let read = COUNT.get() - before;
         let mut done = [false; 100];
         let put = &mut |_: usize, found: Found<'_>, buffer: &mut Vec<u8>| {
-            buffer.extend_from_slice(found.unwrap().1.bytes());
+            buffer.extend_from_slice(found.unwrap().1.image().head);
             Verb::Put
         };
         let progress = db.try_write_many(&t, &keys, &mut done, &mut unwritten, put).unwrap();

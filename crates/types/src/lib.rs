@@ -38,7 +38,7 @@ pub use geometry::{Geometry, GeometryKind};
 pub use ids::{ColumnId, IndexId, Member, NodeId, PartitionId, Position, ProcessId, TableId, Timestamp, TxnId, View};
 pub use key::{KeyDef, KeyPart};
 pub use members::Members;
-pub use row::{Covering, Field, FieldKind, RowLayout, RowView};
+pub use row::{Covering, Field, FieldKind, LargeValue, RowImage, RowLayout, RowView};
 pub use schema::{CheckConstraint, Column, ColumnDefault, Generated, IndexKind, IndexPart, IndexSchema, TableSchema};
 pub use value::{Value, ValueRef};
 pub use view::{ViewAlgorithm, ViewCheck, ViewSchema, ViewSecurity};

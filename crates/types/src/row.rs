@@ -16,14 +16,19 @@
 //! position in the *newest* schema; a column that the row's layout lacks reads as the column's `initial` value, a dropped one is never asked for. The
 //! newest layout lists the schema's columns in their order, so reading a row of that layout looks nothing up.
 //!
+//! A partition keeps values over 8 KiB beside the row ([`large`]); a [`RowView`] reads both forms.
+//!
 //! Bytes are trusted to be what [`encode_row`] made (the log and checkpoints have checksums): others may panic or read as
 //! another value, and nothing worse.
 
 mod covering;
 mod field;
+pub mod large;
+pub mod sparse;
 
 pub use covering::Covering;
 pub use field::{Field, FieldKind};
+pub use large::{LargeValue, RowImage};
 
 use crate::json::JsonRef;
 use crate::{ColumnId, DataType, Date, DateTime, Decimal, TableSchema, Time, TypeKind, Value, ValueRef, collation};
@@ -171,6 +176,17 @@ struct Slot {
     place: u16,
 }
 
+impl Slot {
+    /// Whether bytes from outside can be the value of this variable column.
+    fn fits(&self, value: &[u8]) -> bool {
+        match self.codec {
+            Codec::Char | Codec::Text => std::str::from_utf8(value).is_ok(),
+            Codec::DecimalWide => value.len() <= size_of::<I256>() && wide_decimal(value, self.scale).is_some(),
+            _ => true,
+        }
+    }
+}
+
 impl PartialEq for RowLayout {
     fn eq(&self, other: &Self) -> bool {
         self.version == other.version && self.columns == other.columns
@@ -243,12 +259,7 @@ impl RowLayout {
             wide[..width].copy_from_slice(end);
             let end = u32::from_le_bytes(wide) as usize;
             let Some(value) = content.get(start..end) else { return false };
-            let fits = match slot.codec {
-                Codec::Char | Codec::Text => std::str::from_utf8(value).is_ok(),
-                Codec::DecimalWide => value.len() <= size_of::<I256>() && wide_decimal(value, slot.scale).is_some(),
-                _ => true,
-            };
-            if !fits {
+            if !slot.fits(value) {
                 return false;
             }
             start = end;
@@ -260,22 +271,9 @@ impl RowLayout {
         slot.null_bit != NONE && bytes[usize::from(slot.null_bit / 8)] & 1 << (slot.null_bit % 8) != 0
     }
 
-    /// The bytes of the variable column with this number.
     #[inline]
-    fn variable<'a>(&self, number: u16, bytes: &'a [u8]) -> &'a [u8] {
-        let (at, number) = (self.fixed_end as usize, usize::from(number));
-        let (start, end, data) = if bytes[0] & WIDE == 0 {
-            let offset = |i: usize| usize::from(u16::from_le_bytes(array(bytes, at + 2 * i)));
-            (if number == 0 { 0 } else { offset(number - 1) }, offset(number), self.variable_columns as usize * 2)
-        } else {
-            let offset = |i: usize| u32::from_le_bytes(array(bytes, at + 4 * i)) as usize;
-            (if number == 0 { 0 } else { offset(number - 1) }, offset(number), self.variable_columns as usize * 4)
-        };
-        &bytes[at + data + start..at + data + end]
-    }
-
-    #[inline]
-    fn read<'a>(&self, slot: &Slot, bytes: &'a [u8]) -> ValueRef<'a> {
+    fn read<'a>(&self, slot: &Slot, row: RowImage<'a>) -> ValueRef<'a> {
+        let bytes = row.head;
         if self.is_null(slot, bytes) {
             return ValueRef::Null;
         }
@@ -308,12 +306,12 @@ impl RowLayout {
             Codec::Decimal32 => decimal(i32::from_le_bytes(array(bytes, at)), slot.scale),
             Codec::Decimal64 => decimal(i64::from_le_bytes(array(bytes, at)), slot.scale),
             Codec::Decimal128 => decimal(i128::from_le_bytes(array(bytes, at)), slot.scale),
-            Codec::DecimalWide => ValueRef::Decimal(read_wide_decimal(self.variable(slot.place, bytes), slot.scale)),
+            Codec::DecimalWide => ValueRef::Decimal(read_wide_decimal(self.variable(slot.place, row), slot.scale)),
             Codec::Char | Codec::Text => {
-                ValueRef::Str(std::str::from_utf8(self.variable(slot.place, bytes)).expect("a stored text is UTF-8"))
+                ValueRef::Str(std::str::from_utf8(self.variable(slot.place, row)).expect("a stored text is UTF-8"))
             }
-            Codec::Bytes => ValueRef::Bytes(self.variable(slot.place, bytes)),
-            Codec::Json => ValueRef::Json(JsonRef::stored(self.variable(slot.place, bytes))),
+            Codec::Bytes => ValueRef::Bytes(self.variable(slot.place, row)),
+            Codec::Json => ValueRef::Json(JsonRef::stored(self.variable(slot.place, row))),
         }
     }
 }
@@ -561,26 +559,77 @@ fn initial(column: &crate::Column) -> ValueRef<'_> {
 pub struct RowView<'a> {
     table: &'a TableSchema,
     layout: &'a RowLayout,
-    bytes: &'a [u8],
+    image: RowImage<'a>,
     /// The layout is the newest: a column's position is its slot.
     newest: bool,
 }
 
 impl<'a> RowView<'a> {
-    /// `layout_version` is the one in the row's header.
+    /// Of a whole row. `layout_version` is the one in the row's header.
     #[inline]
     pub fn new(table: &'a TableSchema, layout_version: u16, bytes: &'a [u8]) -> Self {
+        RowView::of(table, layout_version, bytes.into())
+    }
+
+    #[inline]
+    pub fn of(table: &'a TableSchema, layout_version: u16, image: RowImage<'a>) -> Self {
         let layout: &RowLayout = table.layout_of(layout_version);
         let newest = usize::from(layout_version) + 1 == table.layouts.len();
         debug_assert!(!newest || layout.columns.iter().map(|c| c.0).eq(table.columns.iter().map(|c| c.id)));
-        RowView { table, layout, bytes, newest }
+        RowView { table, layout, image, newest }
     }
 
-    pub fn bytes(&self) -> &'a [u8] {
-        self.bytes
+    /// The row as it is kept: [`Field`]s read it.
+    #[inline]
+    pub fn image(&self) -> RowImage<'a> {
+        self.image
     }
 
-    /// The same for bytes and a version that somebody else sent: `None` when reading a column could panic.
+    /// Bytes of the row, of its large values too.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.image.size()
+    }
+
+    /// Appends the whole row, as [`encode_row`] made it.
+    #[inline]
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        self.image.append_whole(self.layout, out);
+    }
+
+    /// The same for a reader that reads none of the columns at the positions `unread`: where a row has large values, those columns are empty.
+    #[inline]
+    pub fn append_without(&self, unread: &[usize], out: &mut Vec<u8>) {
+        match unread.is_empty() || self.image.beside.is_empty() {
+            true => self.append_to(out),
+            false => self.append_read(unread, out),
+        }
+    }
+
+    #[cold]
+    fn append_read(&self, unread: &[usize], out: &mut Vec<u8>) {
+        let slots = unread.iter().filter_map(|&position| self.slot(position));
+        let without: Vec<u16> = slots.filter(|slot| slot.codec.is_variable()).map(|slot| slot.place).collect();
+        self.image.append_values(self.layout, &without, out);
+    }
+
+    /// The whole row, copied.
+    pub fn to_whole(&self) -> Vec<u8> {
+        let mut whole = Vec::with_capacity(self.size());
+        self.append_to(&mut whole);
+        whole
+    }
+
+    /// The whole row: `room` is where it is put together, if it must be.
+    #[inline]
+    pub fn whole<'r>(&self, room: &'r mut Vec<u8>) -> &'r [u8]
+    where
+        'a: 'r,
+    {
+        self.image.whole(self.layout, room)
+    }
+
+    /// The same as [`RowView::new`] for bytes and a version that somebody else sent: `None` when reading a column could panic.
     pub fn checked(table: &'a TableSchema, layout_version: u16, bytes: &'a [u8]) -> Option<Self> {
         let layout = table.layouts.get(usize::from(layout_version))?;
         layout.holds(bytes).then(|| RowView::new(table, layout_version, bytes))
@@ -617,7 +666,7 @@ impl<'a> RowView<'a> {
     #[inline]
     pub fn get(&self, position: usize) -> ValueRef<'a> {
         match self.slot(position) {
-            Some(slot) => self.layout.read(slot, self.bytes),
+            Some(slot) => self.layout.read(slot, self.image),
             None => initial(&self.table.columns[position]),
         }
     }
@@ -646,7 +695,7 @@ impl<'a> RowView<'a> {
     #[inline]
     pub fn is_null(&self, position: usize) -> bool {
         match self.slot(position) {
-            Some(slot) => self.layout.is_null(slot, self.bytes),
+            Some(slot) => self.layout.is_null(slot, self.image.head),
             None => self.table.columns[position].initial.is_null(),
         }
     }

@@ -12,10 +12,11 @@ use super::locks::{self, Mode};
 use super::side::RowKey;
 use super::transactions::Undo;
 use super::versions::{Change, Image, flags};
-use super::{Partition, Stop, WaitPolicy, Write};
+use super::{Partition, Stop, WaitPolicy, Write, large};
 use crate::budget::Purpose;
 use crate::status::TxnRef;
-use rauk_types::{RowView, TableId, key};
+use rauk_types::row::sparse;
+use rauk_types::{RowImage, RowView, TableId, key};
 
 /// All that is adopted is one statement: nobody rolls back to the middle of it.
 const STATEMENT: u32 = 0;
@@ -37,6 +38,7 @@ impl Partition {
                 self.scratch = key;
                 result
             }),
+            Write::Sparse { layout, row } => self.adopt_sparse(txn, table, layout, row),
             Write::Delete { key } => self.adopt_delete(txn, table, key),
         };
         self.settle();
@@ -51,16 +53,42 @@ impl Partition {
     }
 
     fn adopt_put(&mut self, txn: &TxnRef, table: TableId, key: &[u8], layout: u16, row: &[u8]) -> Result<(), Stop> {
-        let fragment = self.fragments.get_mut(&table).expect("seen by the caller");
+        let fragment = &self.fragments[&table];
         let hash = key::hash(key);
+        let apart = large::take_apart(&self.budget, fragment.schema.layout_of(layout), row, &[], Purpose::Relief)?;
+        let row = large::image(row, &apart);
         let Some(id) = fragment.find(key, hash) else {
             return Ok(self.put_fresh(txn, table, hash, (layout, row), STATEMENT, Purpose::Relief)?);
         };
+        self.adopt_over(txn, RowKey::new(table, id), layout, row)
+    }
+
+    /// A row that has large values of its newest committed version.
+    fn adopt_sparse(&mut self, txn: &TxnRef, table: TableId, layout: u16, row: &[u8]) -> Result<(), Stop> {
+        let fragment = self.fragments.get(&table).filter(|f| f.knows(layout)).ok_or(Stop::StaleSchema)?;
+        let row = sparse::read_sparse(row).ok_or(Stop::NoRow)?;
+        let id = fragment.find(row.key, key::hash(row.key)).ok_or(Stop::NoRow)?;
         let rk = RowKey::new(table, id);
+        // Until the row is held here, the version that is kept from need not have come.
+        self.hold(txn, rk, Mode::Exclusive)?;
+        let fragment = &self.fragments[&table];
+        let (header, before) = fragment.rows.get(id);
+        if header.flags & (flags::TOMBSTONE | flags::UNCOMMITTED) != 0 {
+            return Err(Stop::NoRow);
+        }
+        let apart = large::assemble(&self.budget, &row, before.beside)?;
+        if !fragment.is_row(layout, row.key, apart.image()) {
+            return Err(Stop::NoRow);
+        }
+        self.adopt_over(txn, rk, layout, apart.image())
+    }
+
+    fn adopt_over(&mut self, txn: &TxnRef, rk: RowKey, layout: u16, row: RowImage<'_>) -> Result<(), Stop> {
+        let id = rk.row();
         let mode = if self.is_there(txn, rk) { Mode::Exclusive } else { Mode::Gone };
         self.hold(txn, rk, mode)?;
         let image = self.versions.store(layout, row, Purpose::Relief)?;
-        let fragment = self.fragments.get_mut(&table).expect("seen");
+        let fragment = self.fragments.get_mut(&rk.table()).expect("seen by the caller");
         fragment.add_entries(id, layout, row, &mut self.entry);
         self.push_adopted(txn, rk, Image::Stored(image));
         Ok(())

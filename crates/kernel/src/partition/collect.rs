@@ -107,11 +107,11 @@ impl Partition {
             self.keys.clear();
             for i in 0..count {
                 let version = self.versions.get(rk).expect("seen").history[i];
-                if let Some(image) = version.image {
+                if let Some(image) = version.image() {
                     let (header, inline) = fragment.rows.get(rk.row());
                     let old = self.versions.image(image);
                     fragment.distinct_keys(old, (header.layout, inline), &mut self.keys, &mut self.scratch);
-                    let size = old.1.len() as u64;
+                    let size = version.bytes();
                     fragment.history_bytes -= size;
                     self.history_bytes -= size;
                     self.versions.images.remove(image);
@@ -135,7 +135,7 @@ impl Partition {
             if side.pending.is_some() || self.locks.is_used(rk) {
                 return Trimmed { thrown, again: true };
             }
-            let size = fragment.rows.get(rk.row()).1.len() as u64;
+            let size = fragment.rows.get(rk.row()).1.size() as u64;
             self.history_bytes -= size;
             fragment.vanish(&mut self.versions, rk, &mut self.keys);
             thrown += 1;

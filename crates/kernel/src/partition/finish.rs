@@ -9,27 +9,34 @@ use super::fragment::Fragment;
 use super::side::RowKey;
 use super::transactions::TxnRecord;
 use super::versions::{Image, Version, VersionTable, flags};
-use super::{Horizon, Partition, Write};
+use super::{Horizon, Partition, Write, large};
 use crate::budget::Purpose;
 use crate::row_store::RowHeader;
-use rauk_types::{TableId, Timestamp, TxnId};
+use rauk_types::{LargeValue, RowImage, TableId, Timestamp, TxnId};
 
 impl Partition {
     /// Calls `visit` for every row that the transaction changed here, once each with its final state (rows inserted and deleted again are left out),
     /// in the order of first change.
     pub fn collect_writes(&self, txn: TxnId, visit: &mut dyn FnMut(TableId, Write<'_>)) {
         let Some(record) = self.txns.get(txn) else { return };
-        let mut key = Vec::new();
+        let (mut key, mut room) = (Vec::new(), Vec::new());
         for undo in record.undo.iter().filter(|u| u.first) {
             let (table, id) = (undo.key.table(), undo.key.row());
             let fragment = &self.fragments[&table];
             let (header, bytes) = fragment.rows.get(id);
             let top = self.versions.own_top(undo.key, header, txn).expect("a changed row has a pending image");
             match top.image {
-                Image::Inline => visit(table, Write::Put { layout: header.layout, row: bytes }),
+                Image::Inline => {
+                    let layout = fragment.schema.layout_of(header.layout);
+                    visit(table, Write::Put { layout: header.layout, row: bytes.whole(layout, &mut room) });
+                }
                 Image::Stored(image) => {
                     let (layout, row) = self.versions.image(image);
-                    visit(table, Write::Put { layout, row });
+                    // What no other has.
+                    let gone = header.flags & (flags::UNCOMMITTED | flags::TOMBSTONE) != 0;
+                    let before = if gone { &[] } else { bytes.beside };
+                    let key = |key: &mut Vec<u8>| fragment.primary.encode_row(&fragment.view(layout, row), key);
+                    visit(table, large::written(fragment.schema.layout_of(layout), key, row, before, &mut room));
                 }
                 Image::Deleted if header.flags & (flags::UNCOMMITTED | flags::TOMBSTONE) != 0 => {}
                 Image::Deleted => {
@@ -109,7 +116,9 @@ impl Partition {
                     let (old, new) = ((old.layout, bytes), versions.image(image));
                     fragment.distinct_keys(old, new, &mut self.keys, &mut self.scratch);
                     let moved = self.keys.len() > before;
-                    let kept = keep_old(fragment, versions, rk, Old { moved, chained }, time, horizon);
+                    let beside = versions.image(image).1.beside.to_vec();
+                    let about = Old { moved, chained, next: &beside };
+                    let kept = keep_old(fragment, versions, rk, about, time, horizon);
                     self.history_bytes = self.history_bytes + kept.now - kept.before;
                     fragment.history_bytes = fragment.history_bytes + kept.now - kept.before;
                     if kept.garbage {
@@ -242,11 +251,13 @@ pub(super) struct Kept {
 
 /// What is known of a version that is to be replaced.
 #[derive(Clone, Copy)]
-pub(super) struct Old {
+pub(super) struct Old<'a> {
     /// The new image lacks one of its index keys.
     pub moved: bool,
     /// It has history before it.
     pub chained: bool,
+    /// The large values of the new image: those cost the old one nothing.
+    pub next: &'a [LargeValue],
 }
 
 /// Before the inline version is replaced by a new image: makes history of it where somebody may need it, or where there is history before it: that has no gaps, so
@@ -258,18 +269,17 @@ pub(super) fn keep_old(
     fragment: &mut Fragment,
     versions: &mut VersionTable,
     rk: RowKey,
-    old_is: Old,
+    old_is: Old<'_>,
     time: Timestamp,
     horizon: Horizon,
 ) -> Kept {
-    let Old { moved, chained } = old_is;
+    let Old { moved, chained, next } = old_is;
     let (header, old) = fragment.rows.get(rk.row());
-    let size = old.len() as u64;
     let tombstone = header.flags & flags::TOMBSTONE != 0;
     let mut kept = Kept { before: 0, now: 0, garbage: false };
     // When the image came, and when it was superseded.
     let (valid_from, until) = if tombstone {
-        kept.before = size;
+        kept.before = old.size() as u64;
         (versions.with(rk, |s| std::mem::take(&mut s.buried)), header.time)
     } else {
         (header.time, time)
@@ -277,8 +287,10 @@ pub(super) fn keep_old(
     let seen = valid_from < until && (chained || horizon.oldest_snapshot < until);
     if seen || ((moved || tombstone) && horizon.durable < until) {
         let stored = versions.store(header.layout, old, Purpose::Relief).expect("relief is not refused");
-        versions.with(rk, |s| s.history.push(Version { time: valid_from, image: Some(stored) }));
-        kept.now = size;
+        // A deletion lies between the two, or nothing does.
+        let version = Version::new(valid_from, stored, own_bytes(old, if tombstone { &[] } else { next }));
+        versions.with(rk, |s| s.history.push(version));
+        kept.now = version.bytes();
         kept.garbage = true;
     } else if valid_from < until {
         fragment.floor = fragment.floor.max(until);
@@ -287,17 +299,23 @@ pub(super) fn keep_old(
         }
     }
     if tombstone && header.time < time && (chained || kept.garbage || time > horizon.bound()) {
-        versions.with(rk, |s| s.history.push(Version { time: header.time, image: None }));
+        versions.with(rk, |s| s.history.push(Version::deleted(header.time)));
         kept.garbage = true;
     }
     kept
+}
+
+/// Bytes that an image does not have in common with the one after it.
+fn own_bytes(image: RowImage<'_>, next: &[LargeValue]) -> u64 {
+    let own = image.beside.iter().filter(|value| !next.iter().any(|other| other.is_same(value)));
+    (image.head.len() + own.map(LargeValue::len).sum::<usize>()) as u64
 }
 
 impl Fragment {
     /// Makes a tombstone of the committed row, which lies under it from then on; gives the bytes that have become history. The caller lists it as garbage.
     pub(super) fn bury(&mut self, versions: &mut VersionTable, rk: RowKey, time: Timestamp) -> u64 {
         let (header, bytes) = self.rows.get(rk.row());
-        let size = bytes.len() as u64;
+        let size = bytes.size() as u64;
         versions.with(rk, |s| s.buried = header.time);
         self.history_bytes += size;
         let flags = header.flags | flags::TOMBSTONE | flags::SIDE;

@@ -11,7 +11,7 @@ use crate::budget::MemoryBudget;
 use crate::hash_index::HashIndex;
 use crate::ordered_index::OrderedIndex;
 use crate::row_store::{RowId, RowStore};
-use rauk_types::{IndexId, IndexKeys, KeyDef, RowView, RowWords, TableSchema, Timestamp, key};
+use rauk_types::{IndexId, IndexKeys, KeyDef, RowImage, RowView, RowWords, TableSchema, Timestamp, key};
 use std::sync::Arc;
 
 pub(super) struct Index {
@@ -135,13 +135,19 @@ impl Fragment {
         self.schema = schema;
     }
 
-    pub fn view<'a>(&'a self, layout: u16, bytes: &'a [u8]) -> RowView<'a> {
-        RowView::new(&self.schema, layout, bytes)
+    #[inline]
+    pub fn view<'a>(&'a self, layout: u16, row: impl Into<RowImage<'a>>) -> RowView<'a> {
+        RowView::of(&self.schema, layout, row.into())
     }
 
     /// Whether rows of this layout can be read.
     pub fn knows(&self, layout: u16) -> bool {
         usize::from(layout) < self.schema.layouts.len()
+    }
+
+    /// Whether what another node sent is the row with this key.
+    pub fn is_row(&self, layout: u16, key: &[u8], row: RowImage<'_>) -> bool {
+        self.schema.layout_of(layout).holds_image(row) && self.primary.matches(&self.view(layout, row), key)
     }
 
     pub fn find(&self, key: &[u8], hash: u64) -> Option<RowId> {
@@ -163,7 +169,7 @@ impl Fragment {
             for (id, hash) in ids.iter().zip(hashes) {
                 encoded.clear();
                 let (header, bytes) = rows.get(*id);
-                primary.encode_row(&RowView::new(schema, header.layout, bytes), &mut encoded);
+                primary.encode_row(&RowView::of(schema, header.layout, bytes), &mut encoded);
                 *hash = key::hash(&encoded);
             }
         });
@@ -182,8 +188,8 @@ impl Fragment {
     }
 
     /// Adds the keys of an image to all ordered indexes.
-    pub fn add_entries(&mut self, id: RowId, layout: u16, bytes: &[u8], scratch: &mut Vec<u8>) {
-        let view = RowView::new(&self.schema, layout, bytes);
+    pub fn add_entries(&mut self, id: RowId, layout: u16, row: RowImage<'_>, scratch: &mut Vec<u8>) {
+        let view = RowView::of(&self.schema, layout, row);
         for index in &mut self.indexes {
             let tree = &mut index.tree;
             index.def.for_each(&view, scratch, |key| {
@@ -193,7 +199,13 @@ impl Fragment {
     }
 
     /// Adds to the list the keys of `image` that `other`, an image of the same row, does not have.
-    pub fn distinct_keys(&self, image: (u16, &[u8]), other: (u16, &[u8]), list: &mut KeyList, scratch: &mut Vec<u8>) {
+    pub fn distinct_keys(
+        &self,
+        image: (u16, RowImage<'_>),
+        other: (u16, RowImage<'_>),
+        list: &mut KeyList,
+        scratch: &mut Vec<u8>,
+    ) {
         let (image, other) = (self.view(image.0, image.1), self.view(other.0, other.1));
         for (position, index) in self.indexes.iter().enumerate() {
             if index.id == IndexId::PRIMARY || index.def.same_columns(&image, &other) {
@@ -264,7 +276,7 @@ impl Fragment {
         list.push(0, &self.primary, &self.view(header.layout, bytes));
         self.hash.remove(key::hash(list.last()), key.row());
         list.clear();
-        let size = bytes.len() as u64;
+        let size = bytes.size() as u64;
         if header.flags & flags::SIDE != 0
             && let Some(side) = versions.remove(key)
         {
@@ -272,8 +284,8 @@ impl Fragment {
                 self.history_bytes -= size;
             }
             for version in &side.history {
-                if let Some(image) = version.image {
-                    self.history_bytes -= versions.image(image).1.len() as u64;
+                if let Some(image) = version.image() {
+                    self.history_bytes -= version.bytes();
                     versions.images.remove(image);
                 }
             }

@@ -17,11 +17,11 @@
 use super::fragment::Fragment;
 use super::side::RowKey;
 use super::versions::{Change, Image, VersionTable, flags};
-use super::{Access, MANY, MemoryFull, Partition, Probe, Stop};
+use super::{Access, MANY, MemoryFull, Partition, Probe, Stop, large};
 use crate::budget::Purpose;
 use crate::row_store::RowHeader;
 use crate::status::TxnRef;
-use rauk_types::{TableId, Timestamp};
+use rauk_types::{RowImage, TableId, Timestamp};
 
 const FLAGS: u8 = flags::UNCOMMITTED | flags::SIDE | flags::FRESH;
 
@@ -63,7 +63,7 @@ impl Partition {
         txn: &TxnRef,
         table: TableId,
         hash: u64,
-        (layout, row): (u16, &[u8]),
+        (layout, row): (u16, RowImage<'_>),
         statement: u32,
         purpose: Purpose,
     ) -> Result<(), MemoryFull> {
@@ -111,6 +111,8 @@ impl Partition {
             if self.fragments[&table].find(probe.key, probe.hash).is_some() {
                 continue;
             }
+            let Ok(apart) = self.take_apart(table, row, Purpose::Write) else { break };
+            let row = large::image(row, &apart);
             if self.put_fresh(txn, table, probe.hash, (layout, row), access.statement, Purpose::Write).is_err() {
                 break;
             }

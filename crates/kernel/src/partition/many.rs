@@ -11,7 +11,7 @@ use super::fragment::Fragment;
 use super::side::RowKey;
 use super::{Access, Partition, ReadAt, Stop};
 use crate::row_store::{Location, RowHeader, RowId};
-use rauk_types::{RowView, TableId, TxnId};
+use rauk_types::{RowImage, RowView, TableId, TxnId};
 
 /// Keys of one call: so many that their waits for memory overlap, and so few that a hold stays short.
 pub const MANY: usize = 64;
@@ -82,7 +82,7 @@ impl Partition {
             let at = access.at;
             match self.versions.see_row(fragment, RowKey::new(table, id), row, at, access) {
                 Ok(sight) => {
-                    bytes += sight.map_or(0, |s| s.bytes.len());
+                    bytes += sight.map_or(0, |s| s.bytes.size());
                     visit(i, sight.map(|s| (s.layout, fragment.view(s.layout, s.bytes))));
                 }
                 Err(Stop::Committing) => left_out += 1,
@@ -118,7 +118,7 @@ impl Fragment {
 
     /// The row with this key: the guess, most often.
     #[inline]
-    pub(super) fn confirm(&self, probe: &Probe<'_>, guess: Guess) -> Option<(RowId, (RowHeader, &[u8]))> {
+    pub(super) fn confirm(&self, probe: &Probe<'_>, guess: Guess) -> Option<(RowId, (RowHeader, RowImage<'_>))> {
         if guess.id == Guess::NONE.id {
             return None;
         }

@@ -21,6 +21,7 @@
 //! | [`copy`] | rows in slices for another replica, and taking them in |
 //! | [`adopt`] | writes of transactions that another replica leads |
 //! | [`validate`] | the check of all invariants |
+//! | [`large`] | values that lie beside their rows |
 //! | [`fresh`] | inserts that nobody has touched since |
 //! | [`fragment`], [`versions`], [`locks`], [`ranges`], [`transactions`], [`side`] | the structures |
 //!
@@ -41,6 +42,7 @@ mod copy;
 mod finish;
 mod fragment;
 mod fresh;
+mod large;
 mod locks;
 mod lookup;
 mod many;
@@ -73,7 +75,7 @@ pub use names::NAMES;
 use names::NameTable;
 use ranges::RangeTable;
 use rauk_types::{Covering, IndexId, PartitionId, RowView, TableId, Timestamp, TxnId};
-use restore::Buried;
+use restore::{Buried, Waiting};
 use rustc_hash::FxBuildHasher;
 use std::collections::VecDeque;
 use std::ops::Bound;
@@ -159,7 +161,7 @@ pub enum Stop {
     },
     /// No such table here, or a definition that is no longer served.
     StaleSchema,
-    /// Bytes from another node are no row of this table.
+    /// Bytes from another node, or of the log, are no row of this table; or a row keeps values of a version that is not here.
     NoRow,
 }
 
@@ -168,6 +170,8 @@ pub enum Stop {
 pub enum Write<'a> {
     /// The row's new image, insert or update.
     Put { layout: u16, row: &'a [u8] },
+    /// An update of a row with large values, without those that the version before has (`rauk_types::row::sparse`).
+    Sparse { layout: u16, row: &'a [u8] },
     /// The encoded primary key of a row that goes.
     Delete { key: &'a [u8] },
 }
@@ -254,6 +258,7 @@ pub struct Partition {
     history_limit: u64,
     buried: Buried,
     buried_bytes: usize,
+    waiting: Waiting,
     max_read: Timestamp,
     finished: Timestamp,
     /// Bytes of side tables that the budget has.
@@ -281,6 +286,7 @@ impl Partition {
             history_limit: u64::MAX,
             buried: Buried::default(),
             buried_bytes: 0,
+            waiting: Waiting::default(),
             max_read: Timestamp::ZERO,
             finished: Timestamp::ZERO,
             counted: 0,
@@ -375,7 +381,7 @@ impl Partition {
 
     fn side_bytes(&self) -> u64 {
         let garbage = self.garbage.capacity() * size_of::<Garbage>();
-        let buried = self.buried.allocation_size() + self.buried_bytes;
+        let buried = self.buried.allocation_size() + self.buried_bytes + self.waiting.bytes();
         let rows = self.versions.side_bytes() + self.locks.bytes();
         let locks = self.txns.bytes() + self.ranges.bytes() + self.names.bytes();
         (rows + locks + garbage + buried) as u64

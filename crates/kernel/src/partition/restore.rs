@@ -14,21 +14,92 @@
 //!   a place, and a deletion counts as a version: the slice may have been read before it. Where a slice knows more than the stream has brought, the stream
 //!   will bring it.
 //!
+//! *Sparse rows* keep large values of the version before ([`super::large`]), which in order is there, or the very version that comes, or a later one of equal time: these have what is
+//! kept. Or the row is not there at all: the checkpoint was written after its deletion, which the log will come to, or the slice that has it has not come. Then the version *waits*, with the values
+//! that it brings, for a slice with the rest, for a later version or a deletion. Versions that come meanwhile keep values of the one that waits. When all has come, nothing waits.
+//!
 //! Until [`Partition::finish_restore`] the partition is for restoring only.
 
 use super::fragment::Fragment;
+use super::large::{self, Apart, Coming};
 use super::versions::flags;
 use super::{Partition, Stop};
 use crate::budget::Purpose;
 use crate::ordered_index::OrderedIndex;
 use crate::row_store::{RowHeader, RowId};
-use rauk_types::{IndexKeys, RowView, TableId, Timestamp, key};
+use rauk_types::row::sparse;
+use rauk_types::{IndexKeys, LargeValue, RowImage, RowView, TableId, Timestamp, key};
 
 /// Time in which a missing key was deleted, by table and key: what recovery remembers.
 pub(super) type Buried = hashbrown::HashMap<(TableId, Box<[u8]>), Timestamp, rustc_hash::FxBuildHasher>;
 
+/// Versions that wait for the values that they keep, by table and key: of rows that are not here.
+#[derive(Default)]
+pub(super) struct Waiting {
+    versions: hashbrown::HashMap<(TableId, Box<[u8]>), Incomplete, rustc_hash::FxBuildHasher>,
+    heap: usize,
+}
+
+struct Incomplete {
+    time: Timestamp,
+    layout: u16,
+    head: Vec<u8>,
+    values: Vec<Coming>,
+}
+
+impl Incomplete {
+    fn bytes(&self, key: &[u8]) -> usize {
+        key.len() + self.head.capacity() + self.values.capacity() * size_of::<Coming>()
+    }
+
+    /// Fills in what is missing, from another version of the row; whether all is there.
+    fn fill(&mut self, from: &[LargeValue]) -> bool {
+        let mut whole = true;
+        for value in &mut self.values {
+            let Coming::Missing(mark) = value else { continue };
+            match mark.find(from) {
+                Some(found) => *value = Coming::Here(found.clone()),
+                None => whole = false,
+            }
+        }
+        whole
+    }
+}
+
+impl Waiting {
+    pub fn is_empty(&self) -> bool {
+        self.versions.is_empty()
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.versions.allocation_size() + self.heap
+    }
+
+    fn take(&mut self, table: TableId, key: &[u8]) -> Option<Incomplete> {
+        if self.versions.is_empty() {
+            return None;
+        }
+        let version = self.versions.remove(&(table, key.into()))?;
+        self.heap -= version.bytes(key);
+        Some(version)
+    }
+
+    fn put(&mut self, table: TableId, key: &[u8], version: Incomplete) {
+        self.heap += version.bytes(key);
+        let before = self.versions.insert((table, key.into()), version);
+        debug_assert!(before.is_none(), "a version waits twice");
+    }
+}
+
+/// How a row comes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    InOrder,
+    Copied,
+}
+
 impl Partition {
-    /// Visits the newest committed version (layout, commit time, bytes) of up to `rows` rows beginning at `from`; gives where to go on.
+    /// Visits the newest committed version (layout, commit time, whole row) of up to `rows` rows beginning at `from`; gives where to go on.
     pub fn checkpoint_slice(
         &self,
         table: TableId,
@@ -38,11 +109,13 @@ impl Partition {
     ) -> Option<RowId> {
         let fragment = self.fragments.get(&table)?;
         let mut next = from;
+        let mut whole = Vec::new();
         for _ in 0..rows {
             let id = fragment.rows.next(next)?;
             let (header, bytes) = fragment.rows.get(id);
             if header.flags & (flags::UNCOMMITTED | flags::TOMBSTONE) == 0 {
-                visit(header.layout, header.time, bytes);
+                let layout = fragment.schema.layout_of(header.layout);
+                visit(header.layout, header.time, bytes.whole(layout, &mut whole));
             }
             next = RowId(id.0 + 1);
         }
@@ -52,23 +125,77 @@ impl Partition {
     /// A row from a checkpoint or the log, or of a commit that the stream brings while a copy is under way; older than what is here: ignored.
     /// [`Stop::StaleSchema`]: no such table, or a row of a definition that is not known here yet.
     pub fn restore_put(&mut self, table: TableId, layout: u16, row: &[u8], time: Timestamp) -> Result<(), Stop> {
-        self.restore(table, layout, row, time, Timestamp(time.0.saturating_add(1)))
+        self.restore(table, layout, row, time, Way::InOrder)
     }
 
     /// A row from a slice of a copy; ignored unless it is newer than what is here. Errors as [`Partition::restore_put`].
     pub fn restore_copied(&mut self, table: TableId, layout: u16, row: &[u8], time: Timestamp) -> Result<(), Stop> {
-        self.restore(table, layout, row, time, time)
+        self.restore(table, layout, row, time, Way::Copied)
     }
 
-    /// Puts a row in where what is there, a deletion too, is older than `above`.
-    fn restore(
+    /// The same as [`Partition::restore_put`] for a sparse row. [`Stop::NoRow`]: it is none, or the version here is older and has not what it keeps.
+    pub fn restore_sparse(&mut self, table: TableId, layout: u16, row: &[u8], time: Timestamp) -> Result<(), Stop> {
+        let fragment = self.fragments.get_mut(&table).filter(|f| f.knows(layout)).ok_or(Stop::StaleSchema)?;
+        let row = sparse::read_sparse(row).ok_or(Stop::NoRow)?;
+        let result = match fragment.find(row.key, key::hash(row.key)) {
+            Some(id) => {
+                let (old, there) = fragment.rows.get(id);
+                let values =
+                    if old.time > time { None } else { Some(large::find_values(&self.budget, &row, there.beside)) };
+                match values.map(|values| large::all_here(&values)) {
+                    // Newer, or of equal time and later: its own record comes.
+                    None => Ok(()),
+                    Some(None) if old.time == time => Ok(()),
+                    Some(None) => Err(Stop::NoRow),
+                    Some(Some(beside)) => {
+                        let image = RowImage { head: row.head, beside: &beside };
+                        if fragment.is_row(layout, row.key, image) {
+                            fragment.restore_over(id, RowHeader { time, layout, flags: 0 }, image)
+                        } else {
+                            Err(Stop::NoRow)
+                        }
+                    }
+                }
+            }
+            None if self.is_buried(table, row.key, Timestamp(time.0.saturating_add(1))) => Ok(()),
+            None => {
+                let mut version = Incomplete { time, layout, head: row.head.to_vec(), values: Vec::new() };
+                version.values = large::find_values(&self.budget, &row, &[]);
+                if let Some(before) = self.waiting.take(table, row.key) {
+                    let known: Vec<LargeValue> = before.values.iter().filter_map(Coming::here).cloned().collect();
+                    version.fill(&known);
+                }
+                self.waiting.put(table, row.key, version);
+                self.settle();
+                Ok(())
+            }
+        };
+        self.raise_finished(time);
+        result
+    }
+
+    /// A version of a row has come that is not here. Where one waits: gives that in its place, with what this one had for it; unless this one is newer.
+    fn complete(
         &mut self,
         table: TableId,
-        layout: u16,
-        row: &[u8],
-        time: Timestamp,
-        above: Timestamp,
-    ) -> Result<(), Stop> {
+        key: &[u8],
+        (time, way, there): (Timestamp, Way, &[LargeValue]),
+    ) -> Result<Option<Incomplete>, Stop> {
+        let Some(mut version) = self.waiting.take(table, key) else { return Ok(None) };
+        if way == Way::InOrder || time > version.time {
+            return Ok(None);
+        }
+        match version.fill(there) {
+            true => Ok(Some(version)),
+            false if time == version.time => Ok(None),
+            false => Err(Stop::NoRow),
+        }
+    }
+
+    /// Puts a whole row in where what is there, a deletion too, is older.
+    fn restore(&mut self, table: TableId, layout: u16, row: &[u8], time: Timestamp, way: Way) -> Result<(), Stop> {
+        // What is as old as this, or older, gives way to it.
+        let above = if way == Way::InOrder { Timestamp(time.0.saturating_add(1)) } else { time };
         let fragment = self.fragments.get_mut(&table).filter(|f| f.knows(layout)).ok_or(Stop::StaleSchema)?;
         let mut key = std::mem::take(&mut self.scratch);
         key.clear();
@@ -76,27 +203,48 @@ impl Partition {
         let hash = key::hash(&key);
         let header = RowHeader { time, layout, flags: 0 };
         let result = match fragment.find(&key, hash) {
+            Some(id) if fragment.rows.header(id).time >= above => Ok(()),
             Some(id) => {
-                let old = fragment.rows.header(id);
-                if old.time >= above {
-                    Ok(())
-                } else {
-                    fragment.live += u64::from(old.flags & flags::TOMBSTONE != 0);
-                    fragment.rows.replace(id, header, row, Purpose::Relief)
-                }
+                let apart =
+                    large::take_apart(&self.budget, fragment.schema.layout_of(layout), row, &[], Purpose::Relief)?;
+                fragment.restore_over(id, header, large::image(row, &apart))
             }
             None if !self.buried.is_empty() && self.is_buried(table, &key, above) => Ok(()),
-            None => {
-                let fragment = self.fragments.get_mut(&table).expect("seen");
-                fragment.rows.insert(header, row, Purpose::Relief).map(|id| {
-                    fragment.link(hash, id);
-                    fragment.live += 1;
-                })
-            }
+            None => self.restore_new(table, (&key, hash), header, row, way),
         };
         self.scratch = key;
         self.raise_finished(time);
-        Ok(result?)
+        result
+    }
+
+    fn restore_new(
+        &mut self,
+        table: TableId,
+        (key, hash): (&[u8], u64),
+        mut header: RowHeader,
+        row: &[u8],
+        way: Way,
+    ) -> Result<(), Stop> {
+        let layout = self.fragments[&table].schema.layout_of(header.layout);
+        let apart = large::take_apart(&self.budget, layout, row, &[], Purpose::Relief)?;
+        let mut image = large::image(row, &apart);
+        let completed;
+        if !self.waiting.is_empty()
+            && let Some(version) = self.complete(table, key, (header.time, way, image.beside))?
+        {
+            header = RowHeader { time: version.time, layout: version.layout, flags: 0 };
+            let beside = large::all_here(&version.values).expect("just filled in");
+            completed = Apart { head: version.head, beside };
+            image = completed.image();
+        }
+        let fragment = self.fragments.get_mut(&table).expect("seen by the caller");
+        if !image.beside.is_empty() && !fragment.is_row(header.layout, key, image) {
+            return Err(Stop::NoRow);
+        }
+        let id = fragment.rows.insert(header, image, Purpose::Relief)?;
+        fragment.link(hash, id);
+        fragment.live += 1;
+        Ok(())
     }
 
     /// Whether the key was deleted at `above` or later.
@@ -118,6 +266,7 @@ impl Partition {
                 }
             }
             None => {
+                self.waiting.take(table, key);
                 let deleted = self.buried.entry((table, key.into())).or_insert_with(|| {
                     self.buried_bytes += key.len();
                     time
@@ -129,8 +278,11 @@ impl Partition {
         self.raise_finished(time);
     }
 
-    /// Drops the tombstones and fills all ordered indexes. Snapshots older than the newest commit cannot be read from here on: their versions have not come.
+    /// Drops the tombstones and fills all ordered indexes. [`Stop::NoRow`]: a version still waits for values that it keeps. Snapshots older than the newest commit cannot be read from here on: their versions have not come.
     pub fn finish_restore(&mut self) -> Result<(), Stop> {
+        if !self.waiting.is_empty() {
+            return Err(Stop::NoRow);
+        }
         self.buried = Buried::default();
         self.buried_bytes = 0;
         let mut tables: Vec<TableId> = self.fragments.keys().copied().collect();
@@ -147,6 +299,12 @@ impl Partition {
 }
 
 impl Fragment {
+    /// Puts a row over what is there.
+    fn restore_over(&mut self, id: RowId, header: RowHeader, row: RowImage<'_>) -> Result<(), Stop> {
+        self.live += u64::from(self.rows.header(id).flags & flags::TOMBSTONE != 0);
+        Ok(self.rows.replace(id, header, row, Purpose::Relief)?)
+    }
+
     fn drop_restored_tombstones(&mut self, scratch: &mut Vec<u8>) {
         let mut next = RowId(0);
         while let Some(id) = self.rows.next(next) {
@@ -173,7 +331,7 @@ impl Fragment {
             while let Some(id) = rows.next(next) {
                 next = RowId(id.0 + 1);
                 let (header, bytes) = rows.get(id);
-                let view = RowView::new(schema, header.layout, bytes);
+                let view = RowView::of(schema, header.layout, bytes);
                 index.def.for_each(&view, &mut room, |key| sorted.push(key, id));
                 // Words are many more than rows: they go in sorted runs.
                 if matches!(index.def, IndexKeys::Words(_)) && sorted.keys.len() >= RUN_BYTES {

@@ -267,7 +267,7 @@ impl Scanner<'_, '_> {
             {
                 self.access.observed = self.access.observed.max(newest);
                 let layout = covering.layout();
-                let row = fragment.view(layout, self.image);
+                let row = fragment.view(layout, &*self.image);
                 return Ok(flow(visit(&ScanRow { key, layout, row, changed: false })));
             }
             let at = self.access.at;

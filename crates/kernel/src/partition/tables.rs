@@ -2,7 +2,7 @@
 
 use super::fragment::Fragment;
 use super::side::RowKey;
-use super::versions::Image;
+use super::versions::{Image, Version};
 use super::{Partition, Stop, TableUsage};
 use crate::budget::Purpose;
 use crate::row_store::RowId;
@@ -38,7 +38,7 @@ impl Partition {
                 Image::Stored(id) => Some(id),
                 Image::Inline | Image::Deleted => None,
             });
-            for image in side.history.iter().filter_map(|v| v.image).chain(pending) {
+            for image in side.history.iter().filter_map(Version::image).chain(pending) {
                 self.versions.images.remove(image);
             }
         }
@@ -108,7 +108,7 @@ impl Partition {
         let fragment = self.fragments.get(&table)?;
         Some(TableUsage {
             rows: fragment.live,
-            row_bytes: fragment.rows.bytes(),
+            row_bytes: fragment.rows.bytes() + fragment.rows.beside_bytes(),
             hash_bytes: fragment.hash.bytes(),
             ordered_bytes: fragment.ordered_bytes(),
             history_bytes: fragment.history_bytes,

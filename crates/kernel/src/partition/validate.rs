@@ -95,14 +95,17 @@ impl Partition {
             "{rk:?}: what lies under the tombstone"
         );
         let mut images = 0;
-        let mut history = if side.buried != Timestamp::ZERO { bytes.len() as u64 } else { 0 };
+        let mut history = if side.buried != Timestamp::ZERO { bytes.size() as u64 } else { 0 };
         let mut last = Timestamp::ZERO;
         for version in &side.history {
             assert!(version.time > Timestamp::ZERO && version.time >= last, "{rk:?}: history {:?}", side.history);
             last = version.time;
-            if let Some(image) = version.image {
+            if let Some(image) = version.image() {
                 images += 1;
-                history += self.versions.image(image).1.len() as u64;
+                history += version.bytes();
+                let (head, size) = (self.versions.image(image).1.head.len(), self.versions.image(image).1.size());
+                let counted = head as u64..=size as u64;
+                assert!(counted.contains(&version.bytes()), "{rk:?}: a version that counts {} bytes", version.bytes());
             }
         }
         let inline = if side.buried != Timestamp::ZERO { side.buried } else { header.time };

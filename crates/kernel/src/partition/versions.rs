@@ -24,7 +24,7 @@ use super::{Access, ReadAt, Stop};
 use crate::budget::{MemoryBudget, MemoryFull, Purpose};
 use crate::row_store::{RowHeader, RowId, RowStore};
 use crate::status::{TxnRef, TxnState};
-use rauk_types::{Timestamp, TxnId};
+use rauk_types::{RowImage, Timestamp, TxnId};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -70,8 +70,31 @@ impl Pending {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Version {
     pub time: Timestamp,
+    /// [`DELETED`]: the row was deleted.
+    image: RowId,
+    /// What of it counts as history: its head, and the values that the version after it did not have.
+    bytes: u32,
+}
+
+const DELETED: RowId = RowId(u32::MAX);
+
+impl Version {
+    pub fn new(time: Timestamp, image: RowId, bytes: u64) -> Version {
+        Version { time, image, bytes: bytes.min(u32::MAX.into()) as u32 }
+    }
+
+    pub fn deleted(time: Timestamp) -> Version {
+        Version { time, image: DELETED, bytes: 0 }
+    }
+
     /// `None`: the row was deleted.
-    pub image: Option<RowId>,
+    pub fn image(&self) -> Option<RowId> {
+        (self.image != DELETED).then_some(self.image)
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes.into()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -118,7 +141,7 @@ pub(super) struct VersionTable {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sight<'a> {
     pub layout: u16,
-    pub bytes: &'a [u8],
+    pub bytes: RowImage<'a>,
     /// The row has no other image, so that an index entry that led here has its key.
     pub sole: bool,
 }
@@ -195,21 +218,26 @@ impl VersionTable {
         })
     }
 
-    pub fn store(&mut self, layout: u16, bytes: &[u8], purpose: Purpose) -> Result<RowId, MemoryFull> {
+    pub fn store(&mut self, layout: u16, row: RowImage<'_>, purpose: Purpose) -> Result<RowId, MemoryFull> {
         let header = RowHeader { time: Timestamp::ZERO, layout, flags: 0 };
         if self.keeper.is_none() {
-            self.keeper = Some(self.images.insert(header, &[], purpose)?);
+            self.keeper = Some(self.images.insert(header, [][..].into(), purpose)?);
         }
-        self.images.insert(header, bytes, purpose)
+        self.images.insert(header, row, purpose)
     }
 
-    pub fn image(&self, id: RowId) -> (u16, &[u8]) {
+    pub fn image(&self, id: RowId) -> (u16, RowImage<'_>) {
         let (header, bytes) = self.images.get(id);
         (header.layout, bytes)
     }
 
     /// Every image of a row: inline, history, pending. `visit` gives `true` to stop.
-    pub fn any_image(&self, fragment: &Fragment, key: RowKey, mut visit: impl FnMut(u16, &[u8]) -> bool) -> bool {
+    pub fn any_image(
+        &self,
+        fragment: &Fragment,
+        key: RowKey,
+        mut visit: impl FnMut(u16, RowImage<'_>) -> bool,
+    ) -> bool {
         let (header, bytes) = fragment.rows.get(key.row());
         if visit(header.layout, bytes) {
             return true;
@@ -222,7 +250,7 @@ impl VersionTable {
             Image::Stored(id) => Some(id),
             Image::Inline | Image::Deleted => None,
         });
-        side.history.iter().filter_map(|v| v.image).chain(pending).any(|id| {
+        side.history.iter().filter_map(Version::image).chain(pending).any(|id| {
             let (layout, bytes) = self.image(id);
             visit(layout, bytes)
         })
@@ -245,7 +273,7 @@ impl VersionTable {
         &'a self,
         fragment: &'a Fragment,
         key: RowKey,
-        (header, bytes): (RowHeader, &'a [u8]),
+        (header, bytes): (RowHeader, RowImage<'a>),
         at: ReadAt,
         access: &mut Access<'_>,
     ) -> Result<Option<Sight<'a>>, Stop> {
@@ -265,7 +293,7 @@ impl VersionTable {
         &'a self,
         fragment: &'a Fragment,
         key: RowKey,
-        (header, bytes): (RowHeader, &'a [u8]),
+        (header, bytes): (RowHeader, RowImage<'a>),
         upto: Timestamp,
         access: &mut Access<'_>,
     ) -> Result<Option<Sight<'a>>, Stop> {
@@ -307,7 +335,7 @@ impl VersionTable {
             }
             if let Some(version) = side.history.iter().rev().find(|v| v.time <= upto) {
                 access.observed = access.observed.max(version.time);
-                return Ok(version.image.map(|id| {
+                return Ok(version.image().map(|id| {
                     let (layout, bytes) = self.image(id);
                     Sight { layout, bytes, sole: false }
                 }));

@@ -12,11 +12,12 @@ use super::ranges::RangeTable;
 use super::side::RowKey;
 use super::transactions::{TxnTable, Undo};
 use super::versions::{Change, Image, VersionTable, flags};
-use super::{Access, Partition, Stop, WaitPolicy, read};
-use crate::budget::{MemoryFull, Purpose};
+use super::{Access, Partition, Stop, WaitPolicy, large, read};
+use crate::budget::{MemoryBudget, MemoryFull, Purpose};
 use crate::row_store::{RowHeader, RowId};
 use crate::status::{TxnRef, TxnState};
-use rauk_types::{TableId, Timestamp};
+use rauk_types::{RowImage, TableId, Timestamp};
+use std::sync::Arc;
 
 impl From<MemoryFull> for Stop {
     fn from(full: MemoryFull) -> Self {
@@ -64,9 +65,11 @@ impl Partition {
         let layout = fragment.schema.layout().version;
         if self.ranges.is_used(table) {
             self.keys.clear();
-            all_range_keys(fragment, layout, row, &mut self.keys);
+            all_range_keys(fragment, layout, row.into(), &mut self.keys);
             check_ranges(fragment, &mut self.ranges, &mut self.txns, txn, table, &self.keys)?;
         }
+        let apart = self.take_apart(table, row, Purpose::Write)?;
+        let row = large::image(row, &apart);
         Ok(self.put_fresh(txn, table, hash, (layout, row), access.statement, Purpose::Write)?)
     }
 
@@ -98,12 +101,13 @@ impl Partition {
         let result = if read::changed_after(fragment, &self.versions, rk, access) {
             Err(Stop::Changed)
         } else {
-            put_over(fragment, &mut self.versions, &mut self.ranges, &mut self.txns, &mut self.keys, txn, rk, row)
+            let (versions, ranges, txns) = (&mut self.versions, &mut self.ranges, &mut self.txns);
+            put_over(fragment, versions, ranges, txns, &mut self.keys, &self.budget, txn, rk, row)
         };
         match result {
             Ok(image) => {
                 let (layout, _) = self.versions.image(image);
-                fragment.add_entries(rk.row(), layout, row, &mut self.scratch);
+                fragment.add_entries(rk.row(), layout, row.into(), &mut self.scratch);
                 push(fragment, &mut self.versions, &mut self.txns, txn, rk, access.statement, Image::Stored(image));
                 Ok(())
             }
@@ -193,11 +197,13 @@ impl Partition {
         if self.ranges.is_used(rk.table()) {
             let (old_layout, old) = resolve(fragment, &self.versions, rk, current);
             self.keys.clear();
-            moved_range_keys(fragment, (old_layout, old), (layout, row), &mut self.keys);
+            moved_range_keys(fragment, (old_layout, old), (layout, row.into()), &mut self.keys);
             check_ranges(fragment, &mut self.ranges, &mut self.txns, txn, rk.table(), &self.keys)?;
         }
         self.keys.clear();
         let old = resolve(fragment, &self.versions, rk, current);
+        let apart = large::take_apart(&self.budget, fragment.schema.layout(), row, old.1.beside, Purpose::Write)?;
+        let row = large::image(row, &apart);
         fragment.distinct_keys((layout, row), old, &mut self.keys, &mut self.scratch);
         match own.filter(|c| c.statement == access.statement) {
             Some(change) => {
@@ -241,6 +247,7 @@ fn put_over(
     ranges: &mut RangeTable,
     txns: &mut TxnTable,
     keys: &mut KeyList,
+    budget: &Arc<MemoryBudget>,
     txn: &TxnRef,
     rk: RowKey,
     row: &[u8],
@@ -248,10 +255,11 @@ fn put_over(
     let layout = fragment.schema.layout().version;
     if ranges.is_used(rk.table()) {
         keys.clear();
-        all_range_keys(fragment, layout, row, keys);
+        all_range_keys(fragment, layout, row.into(), keys);
         check_ranges(fragment, ranges, txns, txn, rk.table(), keys)?;
     }
-    Ok(versions.store(layout, row, Purpose::Write)?)
+    let apart = large::take_apart(budget, fragment.schema.layout(), row, &[], Purpose::Write)?;
+    Ok(versions.store(layout, large::image(row, &apart), Purpose::Write)?)
 }
 
 /// The newest state of a row that the transaction has locked.
@@ -276,7 +284,7 @@ fn newest(
     if header.flags & flags::TOMBSTONE != 0 { Ok(Newest::Absent) } else { Ok(Newest::Present(Image::Inline, None)) }
 }
 
-fn resolve<'a>(fragment: &'a Fragment, versions: &'a VersionTable, rk: RowKey, image: Image) -> (u16, &'a [u8]) {
+fn resolve<'a>(fragment: &'a Fragment, versions: &'a VersionTable, rk: RowKey, image: Image) -> (u16, RowImage<'a>) {
     match image {
         Image::Stored(id) => versions.image(id),
         _ => {
@@ -302,7 +310,7 @@ fn push(
 }
 
 /// The keys of an image in all indexes, by position in `range_defs`.
-fn all_range_keys(fragment: &Fragment, layout: u16, bytes: &[u8], keys: &mut KeyList) {
+fn all_range_keys(fragment: &Fragment, layout: u16, bytes: RowImage<'_>, keys: &mut KeyList) {
     let view = fragment.view(layout, bytes);
     for (position, (_, def)) in fragment.range_defs.iter().enumerate() {
         keys.push_all(position, def, &view);
@@ -310,7 +318,7 @@ fn all_range_keys(fragment: &Fragment, layout: u16, bytes: &[u8], keys: &mut Key
 }
 
 /// The old and new keys in the indexes in which they differ, by position in `range_defs`.
-fn moved_range_keys(fragment: &Fragment, old: (u16, &[u8]), new: (u16, &[u8]), keys: &mut KeyList) {
+fn moved_range_keys(fragment: &Fragment, old: (u16, RowImage<'_>), new: (u16, RowImage<'_>), keys: &mut KeyList) {
     let (old, new) = (fragment.view(old.0, old.1), fragment.view(new.0, new.1));
     for (position, (_, def)) in fragment.range_defs.iter().enumerate() {
         if !def.same_columns(&old, &new) {

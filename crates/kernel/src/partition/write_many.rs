@@ -15,13 +15,14 @@
 
 use super::collect::Garbage;
 use super::fragment::Fragment;
+use super::large::{self, Apart};
 use super::many::{Found, MANY, Probe};
 use super::side::RowKey;
 use super::versions::flags;
 use super::{Access, Horizon, Partition, Stop, Write, finish};
-use crate::budget::{MemoryBudget, MemoryFull, Purpose};
+use crate::budget::{MemoryFull, Purpose};
 use crate::row_store::{HEADER_BYTES, LARGEST_CLASS, RowHeader, RowId};
-use rauk_types::{TableId, Timestamp};
+use rauk_types::{RowImage, TableId, Timestamp};
 use std::ops::Range;
 
 /// What a write makes of a row that was read (or was found missing).
@@ -49,8 +50,24 @@ struct Planned {
     /// Position among the probes.
     number: u32,
     id: Option<RowId>,
-    /// The new row in `Prepared::images`; `None`: a deletion.
-    image: Option<Range<u32>>,
+    image: New,
+}
+
+/// What becomes of a row.
+#[derive(Clone, Debug)]
+enum New {
+    Deleted,
+    /// The new row in `Prepared::images`.
+    Row(Range<u32>),
+    Large(Box<Large>),
+}
+
+/// A new row with large values, and what the log is told.
+#[derive(Clone, Debug)]
+struct Large {
+    apart: Apart,
+    write: Vec<u8>,
+    is_sparse: bool,
 }
 
 /// Writes between [`Partition::prepare_many`] and [`Partition::install_many`]. Kept by the caller and used again, it does not allocate.
@@ -61,6 +78,8 @@ pub struct Prepared {
     /// Of the planned writes' keys.
     hashes: Vec<u64>,
     images: Vec<u8>,
+    /// What the record has of rows with large values.
+    large_bytes: usize,
     row: Vec<u8>,
     /// Bytes that are wanted from the budget and not counted there.
     promised: u64,
@@ -70,7 +89,7 @@ pub struct Prepared {
 
 impl Prepared {
     fn clear(&mut self, layout: u16) {
-        (self.layout, self.promised) = (layout, 0);
+        (self.layout, self.promised, self.large_bytes) = (layout, 0, 0);
         self.planned.clear();
         self.hashes.clear();
         self.images.clear();
@@ -89,16 +108,32 @@ impl Prepared {
     pub fn writes<'a>(&'a self, probes: &'a [Probe<'_>]) -> impl Iterator<Item = (usize, Write<'a>)> {
         self.planned.iter().map(|planned| {
             let number = planned.number as usize;
-            let write = match self.image(planned) {
-                Some(row) => Write::Put { layout: self.layout, row },
-                None => Write::Delete { key: probes[number].key },
+            let layout = self.layout;
+            let write = match &planned.image {
+                New::Large(large) if large.is_sparse => Write::Sparse { layout, row: &large.write },
+                New::Large(large) => Write::Put { layout, row: &large.write },
+                New::Row(row) => Write::Put { layout, row: self.row(row) },
+                New::Deleted => Write::Delete { key: probes[number].key },
             };
             (number, write)
         })
     }
 
-    fn image(&self, planned: &Planned) -> Option<&[u8]> {
-        planned.image.as_ref().map(|image| &self.images[image.start as usize..image.end as usize])
+    fn image<'a>(&'a self, planned: &'a Planned) -> Option<RowImage<'a>> {
+        match &planned.image {
+            New::Deleted => None,
+            New::Row(row) => Some(self.row(row).into()),
+            New::Large(large) => Some(large.apart.image()),
+        }
+    }
+
+    fn row(&self, place: &Range<u32>) -> &[u8] {
+        &self.images[place.start as usize..place.end as usize]
+    }
+
+    /// Nothing is written: what is planned holds no memory any more.
+    pub fn forget(&mut self) {
+        self.planned.clear();
     }
 }
 
@@ -125,7 +160,7 @@ impl Partition {
         }
         let guesses = fragment.guess(probes);
         for (i, (probe, guess)) in probes.iter().zip(guesses).enumerate() {
-            if prepared.hashes.contains(&probe.hash) || prepared.images.len() >= ENOUGH_BYTES {
+            if prepared.hashes.contains(&probe.hash) || prepared.images.len() + prepared.large_bytes >= ENOUGH_BYTES {
                 return Ok(i);
             }
             let row = fragment.confirm(probe, guess);
@@ -147,15 +182,19 @@ impl Partition {
             match change(i, found, &mut prepared.row) {
                 Verb::Keep => {}
                 Verb::Delete if !exists => {}
-                Verb::Delete => prepared.plan(i, probe.hash, id, false),
+                Verb::Delete => prepared.plan(i, probe.hash, id, New::Deleted),
                 Verb::Put => {
                     let view = fragment.view(prepared.layout, &prepared.row);
                     assert!(fragment.primary.matches(&view, probe.key), "a row put under another's key");
-                    let room = fragment.ask_for_room(id, prepared.row.len(), prepared.promised, &self.budget);
-                    match self.has_room_elsewhere().and(room) {
-                        Ok(bytes) => {
+                    match self.ask_for_room(fragment, id, exists, &prepared.row, prepared.promised) {
+                        Ok((bytes, None)) => {
                             prepared.promised += bytes;
-                            prepared.plan(i, probe.hash, id, true);
+                            prepared.plan_row(i, probe.hash, id);
+                        }
+                        Ok((bytes, Some(large))) => {
+                            prepared.promised += bytes;
+                            prepared.large_bytes += large.write.len();
+                            prepared.plan(i, probe.hash, id, New::Large(large));
                         }
                         Err(full) => prepared.refused.push((i, Refusal::Full { limit: full.limit })),
                     }
@@ -174,7 +213,7 @@ impl Partition {
         &mut self,
         table: TableId,
         probes: &[Probe<'_>],
-        prepared: &Prepared,
+        prepared: &mut Prepared,
         time: Timestamp,
         horizon: Horizon,
     ) {
@@ -191,12 +230,14 @@ impl Partition {
                 (None, None) => unreachable!("only rows that are there are deleted"),
             }
         }
-        self.throw_away(horizon, 2 * prepared.planned.len() + 2);
+        let written = prepared.planned.len();
+        prepared.forget();
+        self.throw_away(horizon, 2 * written + 2);
         self.enforce_history_limit(horizon);
         self.settle();
     }
 
-    fn put_new(&mut self, table: TableId, hash: u64, layout: u16, row: &[u8], time: Timestamp) {
+    fn put_new(&mut self, table: TableId, hash: u64, layout: u16, row: RowImage<'_>, time: Timestamp) {
         let fragment = self.fragments.get_mut(&table).expect("a table in use");
         let header = RowHeader { time, layout, flags: 0 };
         let id = fragment.rows.insert(header, row, Purpose::Relief).expect("relief is not refused");
@@ -206,7 +247,7 @@ impl Partition {
     }
 
     /// Over a committed row, or a tombstone.
-    fn put_over(&mut self, rk: RowKey, layout: u16, row: &[u8], time: Timestamp, horizon: Horizon) {
+    fn put_over(&mut self, rk: RowKey, layout: u16, row: RowImage<'_>, time: Timestamp, horizon: Horizon) {
         let fragment = self.fragments.get_mut(&rk.table()).expect("a table in use");
         let (old, bytes) = fragment.rows.get(rk.row());
         self.keys.clear();
@@ -218,7 +259,7 @@ impl Partition {
             fragment.add_listed(rk.row(), &self.keys);
         }
         let chained = old.flags & flags::SIDE != 0 && self.versions.get(rk).is_some_and(|s| !s.history.is_empty());
-        let about = finish::Old { moved, chained };
+        let about = finish::Old { moved, chained, next: row.beside };
         let kept = finish::keep_old(fragment, &mut self.versions, rk, about, time, horizon);
         self.history_bytes = self.history_bytes + kept.now - kept.before;
         fragment.history_bytes = fragment.history_bytes + kept.now - kept.before;
@@ -248,31 +289,46 @@ impl Partition {
 }
 
 impl Prepared {
-    fn plan(&mut self, number: usize, hash: u64, id: Option<RowId>, put: bool) {
+    /// The row that was encoded.
+    fn plan_row(&mut self, number: usize, hash: u64, id: Option<RowId>) {
         let start = self.images.len() as u32;
-        let image = put.then(|| {
-            self.images.extend_from_slice(&self.row);
-            start..self.images.len() as u32
-        });
+        self.images.extend_from_slice(&self.row);
+        self.plan(number, hash, id, New::Row(start..self.images.len() as u32));
+    }
+
+    fn plan(&mut self, number: usize, hash: u64, id: Option<RowId>, image: New) {
         self.planned.push(Planned { number: number as u32, id, image });
         self.hashes.push(hash);
     }
 }
 
-impl Fragment {
-    /// Whether a row of this length may be put in the place of `id`, or as a new one; gives what that will take from the budget beyond a page, which `promised` sums up.
+impl Partition {
+    /// Whether a row may be put in the place of `id`, or as a new one; gives what that will take from the budget beyond a page, which `promised` sums up, and
+    /// the row if it has large values, which are counted.
     fn ask_for_room(
         &self,
+        fragment: &Fragment,
         id: Option<RowId>,
-        row_bytes: usize,
+        exists: bool,
+        row: &[u8],
         promised: u64,
-        budget: &MemoryBudget,
-    ) -> Result<u64, MemoryFull> {
-        let bytes = self.rows.wanted(id, row_bytes);
+    ) -> Result<(u64, Option<Box<Large>>), MemoryFull> {
+        self.has_room_elsewhere()?;
+        let layout = fragment.schema.layout();
+        let before = id.filter(|_| exists).map_or(&[][..], |id| fragment.rows.get(id).1.beside);
+        let apart = large::take_apart(&self.budget, layout, row, before, Purpose::Write)?;
+        let image = large::image(row, &apart);
+        let bytes = fragment.rows.wanted(id, image);
         if bytes > 0 {
-            budget.check(promised + bytes, Purpose::Write)?;
+            self.budget.check(promised + bytes, Purpose::Write)?;
         }
-        let large = HEADER_BYTES + row_bytes > LARGEST_CLASS;
-        Ok(if large { bytes } else { 0 })
+        let alone = HEADER_BYTES + image.head.len() > LARGEST_CLASS || !image.beside.is_empty();
+        let bytes = if alone { bytes } else { 0 };
+        let Some(apart) = apart else { return Ok((bytes, None)) };
+        let mut room = Vec::new();
+        let key = |key: &mut Vec<u8>| fragment.primary.encode_row(&fragment.view(layout.version, apart.image()), key);
+        let write = large::written(layout, key, apart.image(), before, &mut room);
+        let is_sparse = matches!(write, Write::Sparse { .. });
+        Ok((bytes, Some(Box::new(Large { apart, write: room, is_sparse }))))
     }
 }

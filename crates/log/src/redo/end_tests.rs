@@ -3,7 +3,7 @@ use super::segment::FIRST_FRAME;
 use super::tests::{ID, body, frames, open, read};
 use super::*;
 use crate::disk::Disk;
-use crate::header::{FileHeader, HEADER_BYTES, version_of};
+use crate::header::{FORMAT_VERSION, FileHeader, HEADER_BYTES, version_of};
 use crate::memory_disk::MemoryDisk;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -76,24 +76,48 @@ fn a_doubtful_end_has_its_place_and_is_cut() {
     assert_eq!(open(&disk, 8192).unwrap().1, records);
 }
 
+/// Gives a segment the header of another version; gives its base and size.
+fn write_header_of(disk: &Arc<dyn Disk>, name: &str, version: u32) -> (u64, u64) {
+    let file = disk.open(&format!("{DIRECTORY}/{name}"), false).unwrap();
+    let bytes = contents(disk, name);
+    let head: &[u8; HEADER_BYTES] = bytes.first_chunk().unwrap();
+    let header = FileHeader::decode(name, head, b"RAUKREDO", Some(ID)).unwrap();
+    for at in [0, 512] {
+        file.write_all_at(&header.encode_as(version), at).unwrap();
+    }
+    let [_, base, size] = header.words;
+    (base, size)
+}
+
 /// Makes of the log what format version 1 wrote: its headers, and zeros in place of end marks.
 fn downgrade(disk: &Arc<dyn Disk>) {
     let (reader, _) = read(disk, 8192, Lsn(0), Lsn(0)).unwrap();
     let end = reader.end_lsn().0.next_multiple_of(8);
     for name in disk.list(DIRECTORY).unwrap() {
         let file = disk.open(&format!("{DIRECTORY}/{name}"), false).unwrap();
-        let bytes = contents(disk, &name);
-        let head: &[u8; HEADER_BYTES] = bytes.first_chunk().unwrap();
-        let header = FileHeader::decode(&name, head, b"RAUKREDO", Some(ID)).unwrap();
-        let [_, base, size] = header.words;
-        for at in [0, 512] {
-            file.write_all_at(&header.encode_as(1), at).unwrap();
-        }
+        let (base, size) = write_header_of(disk, &name, 1);
         if base > end {
             file.write_all_at(&[0; 16], FIRST_FRAME).unwrap();
         } else if end + 16 <= base + size {
             file.write_all_at(&[0; 16], end - base).unwrap();
         }
+    }
+}
+
+#[test]
+fn segments_of_version_2_become_those_of_this_one() {
+    for count in [0, 1, 23] {
+        let disk: Arc<dyn Disk> = MemoryDisk::new();
+        frames(&disk, &vec![400; count]);
+        for name in disk.list(DIRECTORY).unwrap() {
+            write_header_of(&disk, &name, 2);
+        }
+        let (log, records) = open(&disk, 8192).unwrap();
+        assert_eq!(records.len(), count);
+        drop(log);
+        let names = disk.list(DIRECTORY).unwrap();
+        let version = version_of(contents(&disk, names.last().unwrap()).first_chunk().unwrap());
+        assert_eq!(version, FORMAT_VERSION, "sparse rows are new to programs of version 2");
     }
 }
 
@@ -112,7 +136,7 @@ fn segments_of_version_1_are_read_and_become_those_of_this_one() {
         drop(log);
         let names = disk.list(DIRECTORY).unwrap();
         let version = |name: &String| version_of(contents(&disk, name).first_chunk().unwrap());
-        assert_eq!(version(names.last().unwrap()), 2, "{count} records");
+        assert_eq!(version(names.last().unwrap()), FORMAT_VERSION, "{count} records");
         // From now on a damaged last frame is told from an end.
         let (log, _) = open(&disk, 8192).unwrap();
         let start = log.append_commit(b"more", |_| {}).unwrap().start;

@@ -269,7 +269,7 @@ impl RedoReader {
                 return Err(LogError::damaged(file, start, what));
             }
         }
-        if let Some(segment) = self.segments.get(index).filter(|segment| segment.end_marked) {
+        if let Some(segment) = self.segments.get(index).filter(|segment| segment.is_end_marked()) {
             let position = segment.base + start;
             let mut bytes = [0; END_MARK_BYTES as usize];
             let read = segment.file.read_exact_at(&mut bytes, start);
@@ -350,7 +350,7 @@ impl RedoReader {
             last_segment.file.write_all_at(&bytes, start).map_err(error)?;
             fault::point("redo.open.before_sync").map_err(error)?;
             last_segment.file.sync_data().map_err(error)?;
-            if !last_segment.end_marked {
+            if last_segment.is_older() {
                 last_segment.upgrade(options)?;
             }
         } else {

@@ -7,7 +7,7 @@
 use crate::disk::DiskFile;
 use crate::error::{LogError, is_disk_full};
 use crate::fault;
-use crate::header::{FileHeader, HEADER_BYTES, version_of};
+use crate::header::{FORMAT_VERSION, FileHeader, HEADER_BYTES, version_of};
 use crate::redo::{DIRECTORY, Lsn, MAX_SEGMENT_BYTES, RedoOptions, frame};
 use crate::superblock::{Claims, SegmentClaim, Superblocks};
 use std::io;
@@ -32,8 +32,8 @@ pub(crate) struct Segment {
     /// Position of the file's first byte.
     pub base: u64,
     pub size: u64,
-    /// Whether an end mark stands behind the last frame, if that lies in this segment: its header has a version that says so.
-    pub end_marked: bool,
+    /// Of its header.
+    version: u32,
     /// Bytes before this offset have been written since the file was allocated (`u64::MAX`: all of them).
     pub touched: AtomicU64,
 }
@@ -41,6 +41,16 @@ pub(crate) struct Segment {
 impl Segment {
     pub fn end(&self) -> u64 {
         self.base + self.size
+    }
+
+    /// Whether an end mark stands behind the last frame, if that lies in this segment.
+    pub fn is_end_marked(&self) -> bool {
+        self.version >= VERSION_WITH_END_MARKS
+    }
+
+    /// Whether an older version made it, so that what is written now may be new to programs that would read it by its header.
+    pub fn is_older(&self) -> bool {
+        self.version < FORMAT_VERSION
     }
 
     fn claim(&self) -> SegmentClaim {
@@ -97,8 +107,7 @@ impl Segment {
                 format!("its header speaks of {size} bytes and the file has {length}"),
             ));
         }
-        let end_marked = version >= VERSION_WITH_END_MARKS;
-        Ok(Segment { path, file, number, base, size, end_marked, touched: AtomicU64::new(FIRST_FRAME) })
+        Ok(Segment { path, file, number, base, size, version, touched: AtomicU64::new(FIRST_FRAME) })
     }
 }
 
@@ -254,7 +263,7 @@ impl SegmentMaker {
                 recycle(free, &start).map_err(|e| LogError::Failed(format!("cannot reuse {}: {e}", free.path)))?;
                 let free = self.free.swap_remove(at);
                 let touched = AtomicU64::new(u64::MAX);
-                Segment { number: self.next_number, base: self.next_base, end_marked: true, touched, ..free }
+                Segment { number: self.next_number, base: self.next_base, version: FORMAT_VERSION, touched, ..free }
             }
             None => self.create(&start, size)?,
         };
@@ -299,7 +308,7 @@ impl SegmentMaker {
         publish().map_err(|e| LogError::Failed(format!("cannot make {path}: {e}")))?;
         self.next_slot += 1;
         let (number, base) = (self.next_number, self.next_base);
-        Ok(Segment { path, file, number, base, size, end_marked: true, touched: AtomicU64::new(FIRST_FRAME) })
+        Ok(Segment { path, file, number, base, size, version: FORMAT_VERSION, touched: AtomicU64::new(FIRST_FRAME) })
     }
 
     /// The log does not need these any more, so neither superblock lists them when this returns. It is synced up to `redo`.

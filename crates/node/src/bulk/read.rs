@@ -141,7 +141,7 @@ impl Database {
         while rows.len() < numbers.len() {
             let keys = numbers[rows.len()..].iter().map(|number| Key::of(keys.get(*number))).collect();
             let visit = &mut |seen: Seen<'_, '_>| {
-                rows.push(seen.row().map(|row| (row.layout(), row.bytes().to_vec())));
+                rows.push(seen.row().map(|row| (row.layout(), row.to_whole())));
                 Verdict::Keep
             };
             txn.call(table, partition, view, &mut Op::ReadMany { keys, done: 0 }, visit).await?;

@@ -179,6 +179,7 @@ impl Call<'_> {
                 let bucket = self.groups.bucket(self.group, i);
                 match write {
                     Write::Put { layout, row } => record.put(bucket, id, layout, row),
+                    Write::Sparse { layout, row } => record.put_sparse(bucket, id, layout, row),
                     Write::Delete { key } => record.delete(bucket, id, key),
                 }
             }

@@ -26,6 +26,7 @@ use rauk_cluster::transactions::{Closing, Pace, Step, Undecided};
 use rauk_cluster::{Outcome, Vote};
 use rauk_kernel::{Partition, TxnRef, Write};
 use rauk_log::record::CommitBuilder;
+use rauk_types::row::sparse::read_sparse;
 use rauk_types::{Member, PartitionId, RowView, TableId, Timestamp, TxnId, View, key};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -211,6 +212,10 @@ pub(super) fn collect(node: &Node, p: &Partition, txn: TxnId) -> Bytes {
             Write::Put { layout, row } => {
                 let view = RowView::new(&info.schema, layout, row);
                 builder.put(info.route.bucket_of_row(&view, &mut scratch), table, layout, row);
+            }
+            Write::Sparse { layout, row } => {
+                let key = read_sparse(row).expect("the partition has just written it").key;
+                builder.put_sparse(info.route.bucket_of_key(key, key::hash(key)), table, layout, row);
             }
             Write::Delete { key } => builder.delete(info.route.bucket_of_key(key, key::hash(key)), table, key),
         }

@@ -48,6 +48,9 @@ impl Rows for Partition {
                 Write::Put { layout, row } => self
                     .restore_put(table, layout, row, time)
                     .map_err(|stop| format!("an entry's writes are refused: {stop:?}")),
+                Write::Sparse { layout, row } => self
+                    .restore_sparse(table, layout, row, time)
+                    .map_err(|stop| format!("an entry's writes are refused: {stop:?}")),
                 Write::Delete { key } => {
                     self.restore_delete(table, key, time);
                     Ok(())
@@ -64,6 +67,7 @@ fn for_each<E: From<String>>(
     for change in changes(writes) {
         match change.map_err(|e| e.to_string())? {
             Change::Put { table, layout, row, .. } => visit(table, Write::Put { layout, row })?,
+            Change::Sparse { table, layout, row, .. } => visit(table, Write::Sparse { layout, row })?,
             Change::Delete { table, key, .. } => visit(table, Write::Delete { key })?,
             Change::Counter { .. } | Change::Stream { .. } => {
                 return Err("an entry's writes hold something that is not a row".to_string().into());

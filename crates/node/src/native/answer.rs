@@ -68,7 +68,9 @@ impl Answer {
             };
         }
         match wanted {
-            Wanted::Row if self.has_room(row.bytes().len()) => self.builder.row(operation, layout, row.bytes()),
+            Wanted::Row if self.has_room(row.size()) => {
+                self.builder.row(operation, layout, row.whole(&mut Vec::new()));
+            }
             Wanted::Columns(columns) if self.has_room(size_of_columns(row, columns)) => {
                 self.builder.columns(operation, columns.iter().map(|&column| row.get(usize::from(column))));
             }

@@ -357,15 +357,14 @@ fn add_hidden_key(table: &mut TableSchema) {
     table.indexes.insert(0, primary);
 }
 
-/// The columns that distribute: those given where PARTITION BY KEY was, else the whole columns of the primary key.
+/// The columns that distribute: those given where PARTITION BY KEY was, else the whole columns of the primary key, or its prefixes where it has nothing else.
 fn distribution(table: &TableSchema) -> Result<Vec<usize>, Failure> {
     let whole: Vec<usize> = table.primary().parts.iter().filter(|p| p.prefix.is_none()).map(|p| p.column).collect();
     if !table.explicit_partitioning || table.distribution.is_empty() {
-        if whole.is_empty() {
-            let text = "This version of MySQL doesn't yet support 'a PRIMARY KEY of column prefixes only'";
-            return Err(refused(codes::NOT_SUPPORTED_YET, text));
-        }
-        return Ok(whole);
+        return Ok(match whole.is_empty() {
+            true => table.primary().parts.iter().map(|p| p.column).collect(),
+            false => whole,
+        });
     }
     let mut out: Vec<usize> = Vec::with_capacity(table.distribution.len());
     for &column in &table.distribution {

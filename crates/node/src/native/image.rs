@@ -10,7 +10,8 @@ use crate::{Database, NodeError, TableHandle};
 use rauk_types::error::codes;
 use rauk_types::schema::MAX_KEY_BYTES;
 use rauk_types::{
-    Column, ColumnDefault, DataType, DateTime, Decimal, MysqlError, TableSchema, TypeKind, Value, ValueRef, check,
+    Column, ColumnDefault, DataType, DateTime, Decimal, IndexKind, MysqlError, TableSchema, TypeKind, Value, ValueRef,
+    check,
 };
 use rauk_wire::Failure;
 use smallvec::SmallVec;
@@ -270,9 +271,9 @@ fn add<'a>(column: &Column, old: ValueRef<'a>, by: ValueRef<'_>) -> Result<Value
     }
 }
 
-/// Keys have a largest size in bytes, whatever the number of characters.
+/// Keys have a largest size in bytes, whatever the number of characters. Those of a FULLTEXT index are words.
 pub fn check_keys(schema: &TableSchema, row: &[ValueRef<'_>]) -> Result<(), Failure> {
-    for index in &schema.indexes {
+    for index in schema.indexes.iter().filter(|index| !matches!(index.kind, IndexKind::FullText(_))) {
         let text: usize = index.parts.iter().filter_map(|p| row[p.column].as_bytes()).map(<[u8]>::len).sum();
         if text * WORST_KEY_GROWTH <= MAX_KEY_BYTES - 256 {
             continue;

@@ -382,17 +382,17 @@ fn apply(
     if op.condition.as_ref().is_some_and(|condition| !condition.passes(&row)) {
         return (Verb::Keep, Effect::ConditionFalse);
     }
-    let stored = |layout: u16, bytes: &[u8]| match wanted {
+    let stored = |layout: u16, row: &dyn Fn() -> Vec<u8>| match wanted {
         Wanted::Nothing => Effect::Done(None),
-        _ => Effect::Row(layout, bytes.to_vec()),
+        _ => Effect::Row(layout, row()),
     };
     if op.kind == OpKind::Delete {
-        return (Verb::Delete, stored(layout, row.bytes()));
+        return (Verb::Delete, stored(layout, &|| row.to_whole()));
     }
     let mut new = image::values_of(&row);
     match executor.alter(op, shape, &mut new) {
         Err(failure) => (Verb::Keep, Effect::failed(failure)),
-        Ok(false) => (Verb::Keep, stored(layout, row.bytes())),
+        Ok(false) => (Verb::Keep, stored(layout, &|| row.to_whole())),
         Ok(true) => {
             if schema.auto_increment.is_some()
                 && let Some(number) = image::changed_number(schema, &image::values_of(&row), &new)
@@ -400,7 +400,7 @@ fn apply(
                 observe(executor, shape, number);
             }
             encode_refs(schema, &new, out);
-            (Verb::Put, stored(schema.layout().version, out))
+            (Verb::Put, stored(schema.layout().version, &|| out.clone()))
         }
     }
 }

@@ -168,20 +168,23 @@ impl Rows {
 impl Gatherer {
     pub fn push(&mut self, seen: Seen<'_, '_>) {
         let number;
-        let (key, layout, row): (&[u8], u16, &[u8]) = match &seen {
-            Seen::Missing => (&[], MISSING, &[]),
-            Seen::Row(row) => (&[], row.layout(), row.bytes()),
-            Seen::Scanned(row) if row.changed => (row.key, row.layout | CHANGED, row.row.bytes()),
-            Seen::Scanned(row) => (row.key, row.layout, row.row.bytes()),
-            Seen::Key(key) => (key, 0, &[]),
+        let (key, layout, row): (&[u8], u16, Option<&RowView<'_>>) = match &seen {
+            Seen::Missing => (&[], MISSING, None),
+            Seen::Row(row) => (&[], row.layout(), Some(row)),
+            Seen::Scanned(row) if row.changed => (row.key, row.layout | CHANGED, Some(&row.row)),
+            Seen::Scanned(row) => (row.key, row.layout, Some(&row.row)),
+            Seen::Key(key) => (key, 0, None),
             Seen::Found(of, row) => {
                 number = u32::try_from(*of).expect("few ranges in an operation").to_le_bytes();
-                (&number, row.layout(), row.bytes())
+                (&number, row.layout(), Some(row))
             }
         };
-        self.items.push((key.len() as u32, row.len() as u32, layout));
         self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(row);
+        let start = self.bytes.len();
+        if let Some(row) = row {
+            row.append_to(&mut self.bytes);
+        }
+        self.items.push((key.len() as u32, (self.bytes.len() - start) as u32, layout));
     }
 
     pub fn count(&self) -> usize {

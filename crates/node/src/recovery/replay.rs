@@ -20,11 +20,23 @@ struct Round {
     changes: Vec<Vec<Item>>,
 }
 
+/// What the bytes of a change are.
+#[derive(Clone, Copy)]
+enum Form {
+    Row {
+        layout: u16,
+    },
+    Sparse {
+        layout: u16,
+    },
+    /// The key of a row that goes.
+    Key,
+}
+
 struct Item {
     table: TableId,
     time: Timestamp,
-    /// `None`: a deletion, and the bytes are a key.
-    layout: Option<u16>,
+    form: Form,
     start: usize,
     end: usize,
 }
@@ -59,9 +71,10 @@ fn read_round(
         let Some(entry) = reader.next()? else { return Ok((round, true)) };
         for change in changes(entry.payload) {
             let change = change.map_err(|e| broken(&format!("redo record at position {}: {e}", entry.start.0)))?;
-            let (bucket, table, layout, bytes) = match change {
-                Change::Put { bucket, table, layout, row } => (bucket, table, Some(layout), row),
-                Change::Delete { bucket, table, key } => (bucket, table, None, key),
+            let (bucket, table, form, bytes) = match change {
+                Change::Put { bucket, table, layout, row } => (bucket, table, Form::Row { layout }, row),
+                Change::Sparse { bucket, table, layout, row } => (bucket, table, Form::Sparse { layout }, row),
+                Change::Delete { bucket, table, key } => (bucket, table, Form::Key, key),
                 Change::Counter { table, bound } => {
                     let known = counters.entry(table).or_insert(bound);
                     *known = bound.max(*known);
@@ -81,7 +94,7 @@ fn read_round(
             };
             let start = round.bytes.len();
             round.bytes.extend_from_slice(bytes);
-            let item = Item { table, time, layout, start, end: round.bytes.len() };
+            let item = Item { table, time, form, start, end: round.bytes.len() };
             let list = round.changes.get_mut(route::partition_of(bucket, partitions) as usize);
             list.ok_or_else(|| broken(&format!("bucket {bucket} in the redo log")))?.push(item);
         }
@@ -93,12 +106,15 @@ fn install(shared: &Shared, partition: usize, round: &Round) -> Result<(), NodeE
     let mut target = shared.partitions[partition].lock();
     for item in &round.changes[partition] {
         let bytes = &round.bytes[item.start..item.end];
-        match item.layout {
-            Some(layout) => {
-                target.restore_put(item.table, layout, bytes, item.time).map_err(|stop| broken(&format!("{stop:?}")))?
+        let restored = match item.form {
+            Form::Row { layout } => target.restore_put(item.table, layout, bytes, item.time),
+            Form::Sparse { layout } => target.restore_sparse(item.table, layout, bytes, item.time),
+            Form::Key => {
+                target.restore_delete(item.table, bytes, item.time);
+                Ok(())
             }
-            None => target.restore_delete(item.table, bytes, item.time),
-        }
+        };
+        restored.map_err(|stop| broken(&format!("{stop:?}")))?;
     }
     shared.rows.fetch_add(round.changes[partition].len() as u64, Ordering::Relaxed);
     Ok(())

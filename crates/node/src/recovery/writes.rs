@@ -11,7 +11,7 @@ use rauk_types::{TableId, Timestamp, TxnId};
 pub enum WritesError {
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    #[error("a row of table {} is none", .table.0)]
+    #[error("a row of table {} is none, or keeps values that its version before has not", .table.0)]
     NoRow { table: TableId },
     #[error("a row of table {} has layout {layout}, which is newer than the catalog here", .table.0)]
     StaleSchema { table: TableId, layout: u16 },
@@ -52,6 +52,9 @@ pub fn restore(
             let put = put.and_then(|()| partition.restore_put(table, layout, row, time));
             put.map_err(|stop| explain(stop, table, write))
         }
+        Write::Sparse { layout, row } => {
+            partition.restore_sparse(table, layout, row, time).map_err(|stop| explain(stop, table, write))
+        }
         Write::Delete { key } => {
             partition.restore_delete(table, key, time);
             Ok(())
@@ -67,8 +70,9 @@ pub(super) fn visit<E: From<WritesError>>(
 ) -> Result<(), E> {
     for change in changes(writes) {
         match change.map_err(WritesError::from)? {
-            Change::Put { table, .. } | Change::Delete { table, .. } if pass(table) => {}
+            Change::Put { table, .. } | Change::Sparse { table, .. } | Change::Delete { table, .. } if pass(table) => {}
             Change::Put { table, layout, row, .. } => visit(table, Write::Put { layout, row })?,
+            Change::Sparse { table, layout, row, .. } => visit(table, Write::Sparse { layout, row })?,
             Change::Delete { table, key, .. } => visit(table, Write::Delete { key })?,
             Change::Counter { .. } | Change::Stream { .. } => return Err(WritesError::NotRows.into()),
         }
@@ -78,7 +82,7 @@ pub(super) fn visit<E: From<WritesError>>(
 
 fn explain(stop: Stop, table: TableId, write: Write<'_>) -> WritesError {
     let layout = match write {
-        Write::Put { layout, .. } => layout,
+        Write::Put { layout, .. } | Write::Sparse { layout, .. } => layout,
         Write::Delete { .. } => 0,
     };
     match stop {

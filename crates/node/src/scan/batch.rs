@@ -40,10 +40,22 @@ impl ScanBatch {
         self.rows.clear();
     }
 
-    /// Copies a row.
-    pub fn push(&mut self, layout: u16, row: &[u8]) {
+    /// Copies a whole row.
+    pub fn push_whole(&mut self, layout: u16, row: &[u8]) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(row);
+        self.rows.push((start, self.bytes.len() as u32, layout));
+    }
+
+    /// Copies a row.
+    pub fn push(&mut self, layout: u16, row: &RowView<'_>) {
+        self.push_without(layout, row, &[]);
+    }
+
+    /// Copies a row of which the columns at the positions `unread` are not read.
+    pub fn push_without(&mut self, layout: u16, row: &RowView<'_>, unread: &[usize]) {
+        let start = self.bytes.len() as u32;
+        row.append_without(unread, &mut self.bytes);
         self.rows.push((start, self.bytes.len() as u32, layout));
     }
 }

@@ -33,6 +33,8 @@ pub struct Merge {
     sources: Vec<Source>,
     first_rows: usize,
     pushdown: Option<Arc<dyn Pushdown>>,
+    /// As in the scan's specification.
+    unread: Arc<[usize]>,
     /// Equal keys are ordered by the primary key.
     by_primary: bool,
     /// With locks: the key that is being read, where, and how far.
@@ -106,6 +108,7 @@ impl Merge {
         limit_hint: Option<u64>,
         pushdown: Option<Arc<dyn Pushdown>>,
         by_primary: bool,
+        unread: Arc<[usize]>,
     ) -> Merge {
         assert!(
             !by_primary || (request.lock.is_none() && !request.reverse && request.covering.is_none()),
@@ -126,7 +129,15 @@ impl Merge {
             next: 0,
             done: None,
         };
-        Merge { request, sources: partitions.map(source).collect(), first_rows, pushdown, by_primary, current: None }
+        Merge {
+            request,
+            sources: partitions.map(source).collect(),
+            first_rows,
+            pushdown,
+            by_primary,
+            unread,
+            current: None,
+        }
     }
 
     pub async fn fill(
@@ -152,7 +163,7 @@ impl Merge {
             let source = &mut self.sources[next];
             if self.request.lock.is_none() {
                 let (layout, row) = source.row();
-                batch.push(layout, row);
+                batch.push_whole(layout, row);
                 source.next += 1;
             } else {
                 let key = source.key().expect("it has a head").to_vec();
@@ -195,7 +206,7 @@ impl Merge {
         let keys_only = self.request.lock.is_some();
         let plain = ScanRequest { lock: None, ..self.request.clone() };
         let Source { partition, place, keys, bytes, items, rows, finished, .. } = source;
-        let by_primary = self.by_primary;
+        let (by_primary, unread) = (self.by_primary, &self.unread);
         let most = if by_primary { MOST_SORTED } else { *rows };
         while (items.is_empty() || (by_primary && items.len() < most)) && !*finished {
             let end = if keys_only {
@@ -214,7 +225,7 @@ impl Merge {
                     if by_primary {
                         table.primary.encode_row(&row.row, keys);
                     }
-                    bytes.extend_from_slice(row.row.bytes());
+                    row.row.append_without(unread, bytes);
                     items.push((keys.len(), bytes.len(), row.layout));
                     if items.len() >= most { Verdict::KeepAndStop } else { Verdict::Keep }
                 };
@@ -250,7 +261,7 @@ impl Merge {
                 if !filter(&row.row) {
                     return Verdict::Skip;
                 }
-                batch.push(row.layout, row.row.bytes());
+                batch.push(row.layout, &row.row);
                 stopped = page.is_full(batch);
                 if stopped { Verdict::KeepAndStop } else { Verdict::Keep }
             })

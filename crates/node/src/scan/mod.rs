@@ -68,6 +68,8 @@ pub struct ScanSpec {
     /// By one whole key of the index: rows without an entry at these keys of other indexes may be left out. The caller checks what the keys mean: scans that
     /// lock, and other nodes, leave out nothing.
     pub also: Arc<[(IndexId, Vec<u8>)]>,
+    /// Positions of columns that are not read of the rows: large values of theirs are not copied.
+    pub unread: Arc<[usize]>,
 }
 
 impl Default for ScanSpec {
@@ -87,6 +89,7 @@ impl Default for ScanSpec {
             pushdown: None,
             covering: None,
             also: Arc::default(),
+            unread: Arc::default(),
         }
     }
 }
@@ -167,7 +170,7 @@ impl ScanCursor {
                     if !filter(row) {
                         return Verdict::Skip;
                     }
-                    batch.push(layout, row.bytes());
+                    batch.push_without(layout, row, &self.spec.unread);
                     if page.is_full(batch) { Verdict::KeepAndStop } else { Verdict::Keep }
                 })
                 .await
@@ -282,7 +285,10 @@ impl ScanCursor {
         };
         let pushdown = self.spec.pushdown.clone().filter(fits);
         self.state = match merged {
-            true => State::Merge(Box::new(Merge::new(request, partitions, self.spec.limit_hint, pushdown, by_primary))),
+            true => {
+                let (hint, unread) = (self.spec.limit_hint, self.spec.unread.clone());
+                State::Merge(Box::new(Merge::new(request, partitions, hint, pushdown, by_primary, unread)))
+            }
             false => State::Walk(Walk::new(request, partitions, pushdown)),
         };
         Ok(())

@@ -20,6 +20,7 @@ use crate::node::Node;
 use rauk_kernel::{Partition, TxnRef, TxnState, Write};
 use rauk_log::record::CommitBuilder;
 use rauk_log::{Appended, LogError, Lsn, fault};
+use rauk_types::row::sparse::read_sparse;
 use rauk_types::{RowView, Timestamp, TxnId, key};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -367,6 +368,10 @@ fn collect(partition: &Partition, id: TxnId, tables: &[Used], builder: &mut Comm
             Write::Put { layout, row } => {
                 let view = RowView::new(&info.schema, layout, row);
                 builder.put(info.route.bucket_of_row(&view, scratch), table, layout, row);
+            }
+            Write::Sparse { layout, row } => {
+                let key = read_sparse(row).expect("the partition has just written it").key;
+                builder.put_sparse(info.route.bucket_of_key(key, key::hash(key)), table, layout, row);
             }
             Write::Delete { key } => builder.delete(info.route.bucket_of_key(key, key::hash(key)), table, key),
         }

@@ -15,6 +15,7 @@ use crate::table::io::Written;
 use crate::table::{TableInfo, UniqueIndex, entries};
 use rauk_kernel::{LockMode, ReadAt, Verdict, WaitPolicy};
 use rauk_types::error::codes;
+use rauk_types::row::large::LARGE_VALUE;
 use rauk_types::{IndexId, KeyDef, MysqlError, RowView, Value, row};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -145,7 +146,10 @@ impl Transaction {
         new: &[Value],
     ) -> Result<UpdateOutcome, NodeError> {
         let image = Image::new(table, new);
-        self.node.check_commit_size(image.bytes.len())?;
+        self.node.check_row_size(image.bytes.len())?;
+        if image.bytes.len() > self.node.commit_limit() {
+            self.node.check_commit_size(image.bytes.len() - kept_bytes(old, new))?;
+        }
         let mut old_key = Vec::with_capacity(image.key.len());
         table.primary.encode_values(old, &mut old_key);
         self.ensure_txn();
@@ -445,6 +449,17 @@ impl Image {
         row::encode_row(&table.schema, values, &mut image.bytes);
         image
     }
+}
+
+/// Bytes of large values that a change leaves as they are: they are not written again.
+fn kept_bytes(old: &[Value], new: &[Value]) -> usize {
+    let bytes_of = |value: &Value| match value {
+        Value::Str(text) => text.len(),
+        Value::Bytes(bytes) | Value::Json(bytes) => bytes.len(),
+        _ => 0,
+    };
+    let kept = old.iter().zip(new).filter(|(old, new)| bytes_of(new) > LARGE_VALUE && old == new);
+    kept.map(|(_, new)| bytes_of(new)).sum()
 }
 
 /// The row's key in a unique index; `None` when a part of it is NULL.

@@ -175,6 +175,7 @@ pub fn everything(index: Option<IndexId>) -> ScanSpec {
         pushdown: None,
         covering: None,
         also: Arc::default(),
+        unread: Arc::default(),
     }
 }
 

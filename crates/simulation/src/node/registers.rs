@@ -22,16 +22,18 @@ use std::time::Duration;
 pub const NAME: &str = "registers";
 /// Keys below are everybody's.
 const SHARED: i64 = 30;
+/// Bytes that lie beside the row.
+const LARGE: usize = 9000;
 /// Keys of one client.
 const OWN: i64 = 20;
 
-/// id, number (of the last write), color (indexed), filler.
+/// id, number (of the last write), color (indexed), filler: of every third register a large value that all its rows have.
 pub fn schema() -> TableSchema {
     let columns = columns(&[
         ("id", DataType::BIGINT, false),
         ("number", DataType::BIGINT, false),
         ("color", DataType::BIGINT, true),
-        ("filler", DataType::varbinary(2000), false),
+        ("filler", DataType::varbinary(20_000), false),
     ]);
     table(NAME, columns, vec![index(1, "color", IndexKind::Ordered, &[2])])
 }
@@ -171,7 +173,8 @@ fn keys_of(table: &TableHandle, ids: &[i64]) -> Keys {
 fn new_row(client: &mut Client, id: i64, number: i64) -> Vec<Value> {
     let color = if client.rng.random_bool(0.8) { Value::Int(client.rng.random_range(0..4)) } else { Value::Null };
     let length = if client.rng.random_bool(0.05) { 1500 } else { 30 };
-    let filler = vec![b'f'; client.rng.random_range(0..length)];
+    let length = client.rng.random_range(0..length);
+    let filler = vec![b'f'; if id % 3 == 0 { LARGE } else { length }];
     vec![Value::Int(id), Value::Int(number), color, Value::Bytes(filler)]
 }
 

@@ -347,7 +347,7 @@ impl Window {
             let (mut bytes, mut full) = (0, false);
             let mut failed = None;
             let mut visit = |number: usize, row: RowView<'_>| {
-                bytes += row.bytes().len() + BESIDE_ROW;
+                bytes += row.size() + BESIDE_ROW;
                 full = bytes > BYTES;
                 if full {
                     return false;
@@ -427,12 +427,12 @@ async fn look_up(run: &mut Run<'_>, number: usize, rows: &mut Rows, only: Option
     let Rows { keys, done, found, found_bytes, taken, memory, .. } = rows;
     let mut visit = |key: usize, row: Option<RowView<'_>>| {
         let Some(row) = row else { return true };
-        if let Err(error) = reserve(found_bytes, row.bytes().len(), taken, memory.as_ref()) {
+        if let Err(error) = reserve(found_bytes, row.size(), taken, memory.as_ref()) {
             failed.get_or_insert(error);
             return false;
         }
         let start = found_bytes.len();
-        found_bytes.extend_from_slice(row.bytes());
+        row.append_to(found_bytes);
         found[key] = Some((row.layout(), start..found_bytes.len()));
         found_bytes.len() < BYTES
     };
@@ -521,8 +521,8 @@ impl Rows {
             Part::Root => {}
             Part::Stored(view) => {
                 let start = self.bytes.len();
-                reserve(&mut self.bytes, view.bytes().len(), &mut self.taken, self.memory.as_ref())?;
-                self.bytes.extend_from_slice(view.bytes());
+                reserve(&mut self.bytes, view.size(), &mut self.taken, self.memory.as_ref())?;
+                view.append_to(&mut self.bytes);
                 self.parts.push(HeldPart::Stored { table, layout: view.layout(), bytes: start..self.bytes.len() });
             }
             Part::Values(values) => {

@@ -93,7 +93,7 @@ impl Buffer {
         ends: &mut (u32, u32),
         memory: &Memory,
     ) -> Result<(), MysqlError> {
-        self.kept.push(view.layout(), view.bytes(), memory)?;
+        self.kept.push(view.layout(), view.whole(&mut Vec::new()), memory)?;
         let number = self.next.len() as u32;
         self.next.push(NO_ROW);
         match ends.0 {
@@ -207,7 +207,7 @@ impl Buffer {
             }
             self.index.get_or_insert_default().add(hash_of(key), self.kept.len(), memory)?;
         }
-        self.kept.push(view.layout(), view.bytes(), memory)
+        self.kept.push(view.layout(), view.whole(&mut Vec::new()), memory)
     }
 
     /// Makes the rows findable that are there.

@@ -29,7 +29,7 @@ use rauk_types::error::codes;
 use rauk_types::format::append_text;
 use rauk_types::result::{Completion, ResultColumn, ResultSink};
 use rauk_types::schema::{MAX_KEY_BYTES, MAX_LOB_BYTES};
-use rauk_types::{DataType, IndexId, KeyDef, MysqlError, TableSchema, TypeKind, Value, ValueRef};
+use rauk_types::{DataType, IndexId, IndexKind, KeyDef, MysqlError, TableSchema, TypeKind, Value, ValueRef};
 
 /// ER_WARNING_NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN of MariaDB.
 const IGNORED_VALUE: u16 = 1906;
@@ -661,9 +661,12 @@ pub(super) fn check_length(value: &Value, column: &rauk_types::Column, row_numbe
     }
 }
 
-/// Keys have a largest size in bytes, whatever the number of characters.
+/// Keys have a largest size in bytes, whatever the number of characters. Those of a FULLTEXT index are words.
 pub(crate) fn check_keys(schema: &TableSchema, key_defs: &[KeyDef], values: &[Value]) -> Result<(), MysqlError> {
     for (index, key_def) in schema.indexes.iter().zip(key_defs) {
+        if matches!(index.kind, IndexKind::FullText(_)) {
+            continue;
+        }
         let text: usize =
             index.parts.iter().filter_map(|p| values[p.column].as_ref().as_bytes()).map(<[u8]>::len).sum();
         if text * WORST_KEY_GROWTH <= MAX_KEY_BYTES - 256 {

@@ -66,7 +66,8 @@ pub(crate) fn open(
                 distribution,
                 limit_hint,
                 covering: level.covering.clone().filter(|_| lock.is_none()),
-                ..ScanSpec::default()
+                unread: level.unread.clone(),
+            ..ScanSpec::default()
             },
             1,
         ))
@@ -151,6 +152,7 @@ fn open_ranges(
             distribution: distribution.clone(),
             limit_hint,
             covering: level.covering.clone().filter(|_| lock.is_none()),
+            unread: level.unread.clone(),
             ..ScanSpec::default()
         })
         .collect();

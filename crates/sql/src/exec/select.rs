@@ -592,7 +592,9 @@ impl<'a> Run<'a> {
             examined.store(1, Relaxed);
             passes(&level.filters, &row.with(level.table, Part::Stored(*view)), context)
         };
-        let visit = |view: RowView<'_>, _: &mut Context| Ok(Some((view.layout(), RowBytes::from_slice(view.bytes()))));
+        let visit = |view: RowView<'_>, _: &mut Context| {
+            Ok(Some((view.layout(), RowBytes::from_slice(view.whole(&mut Vec::new())))))
+        };
         let found = get_if(txn, table, unique, key, lock, context, meets, visit).await?;
         self.examined(at, examined.into_inner());
         if let Some((layout, bytes)) = found {

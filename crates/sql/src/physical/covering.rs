@@ -14,7 +14,8 @@
 
 use super::model::{Access, Level, Source, Step};
 use crate::expr::Expr;
-use rauk_types::{Covering, KeyDef};
+use rauk_types::row::large::LARGE_VALUE;
+use rauk_types::{Column, Covering, KeyDef, TableSchema};
 use std::sync::Arc;
 
 /// The columns of each table that expressions read.
@@ -55,6 +56,14 @@ impl ReadColumns {
     }
 }
 
+/// The columns that may have large values, are not read, and are in no key.
+fn unread(schema: &TableSchema, read: &[usize]) -> Arc<[usize]> {
+    let may_be_large = |column: &Column| column.ty.is_lob() || column.ty.row_bytes() > LARGE_VALUE as u64;
+    let in_key = |position: usize| schema.indexes.iter().flat_map(|index| &index.parts).any(|p| p.column == position);
+    let columns = schema.columns.iter().enumerate().filter(|(_, column)| may_be_large(column));
+    columns.map(|(at, _)| at).filter(|at| !read.contains(at) && !in_key(*at)).collect()
+}
+
 /// Finds the tables whose rows may be made of keys. `read`: the columns of each table that are read by what is no step.
 pub(super) fn cover(steps: &mut [Step], sources: &[Source], read: &[Vec<usize>]) {
     let mut all = ReadColumns(read.to_vec());
@@ -77,5 +86,6 @@ pub(super) fn cover(steps: &mut [Step], sources: &[Source], read: &[Vec<usize>])
             _ => None,
         };
         level.covering = covering.map(Arc::new);
+        level.unread = unread(schema, read);
     }
 }

@@ -23,6 +23,7 @@ use crate::expr::{Expr, Switches};
 use rauk_node::Database;
 use rauk_node::transaction::Lock;
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// From this cost on planning costs little beside running.
 const DEAR: f64 = 5_000.0;
@@ -661,6 +662,7 @@ impl Builder<'_> {
             rows: chosen.rows.round().max(1.0) as u64,
             cost: chosen.cost,
             covering: None,
+            unread: Arc::default(),
             access: chosen.access,
             own_filters,
             late_filters,

@@ -503,6 +503,8 @@ pub(crate) struct Level {
     /// The index says all columns of the table that the block reads, so that rows may be made of its keys; of
     /// [`Access::Full`]: it reads none.
     pub covering: Option<Arc<Covering>>,
+    /// Positions of columns that may have large values, which the block does not read.
+    pub unread: Arc<[usize]>,
     /// All conditions that can be checked once this row is there, but those the access path guarantees.
     pub filters: Vec<Expr>,
     /// Conditions with subqueries: checked on a copy of the row, after `filters`, since their queries are run in between.

@@ -1,11 +1,11 @@
 //! One column of many rows as plain numbers or bytes: for readers that gather columns into vectors.
 //!
 //! A [`Field`] is where a column lies in rows of the newest layout. It is looked up once and then reads any number of rows without looking at types
-//! again. A number of up to eight bytes is a *word*: signed numbers are extended by their sign, FLOAT and DOUBLE are the bits of a double, dates and
+//! again; it reads the head of a row ([`RowImage`]), and bytes from the whole of it. A number of up to eight bytes is a *word*: signed numbers are extended by their sign, FLOAT and DOUBLE are the bits of a double, dates and
 //! times are packed, a DECIMAL is its unscaled integer. What is NULL reads as zero or empty; [`Field::is_null`] tells. Rows of older layouts are read
 //! by [`RowView::get`](super::RowView::get).
 
-use super::{Codec, NONE, RowLayout, Slot, array};
+use super::{Codec, NONE, RowImage, RowLayout, Slot, array};
 
 /// What the values of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl Field {
 
     /// Of [`FieldKind::Text`] and [`FieldKind::Bytes`], in a row of this layout.
     #[inline]
-    pub fn bytes<'a>(&self, layout: &RowLayout, row: &'a [u8]) -> &'a [u8] {
+    pub fn bytes<'a>(&self, layout: &RowLayout, row: RowImage<'a>) -> &'a [u8] {
         layout.variable(self.slot.place, row)
     }
 }

@@ -4,6 +4,8 @@ use crate::{Collation, ColumnDefault, IndexPart, KeyDef};
 use proptest::prelude::*;
 use std::sync::Arc;
 
+mod large;
+
 fn ty(kind: TypeKind) -> DataType {
     DataType::new(kind)
 }
@@ -140,8 +142,8 @@ proptest! {
                 FieldKind::Time => ValueRef::Time(Time::clipped(field.word(&bytes) as i64)),
                 FieldKind::DateTime => ValueRef::DateTime(DateTime::from_packed(field.word(&bytes))),
                 FieldKind::Timestamp => ValueRef::Timestamp(field.word(&bytes) as i64),
-                FieldKind::Text => ValueRef::Str(std::str::from_utf8(field.bytes(layout, &bytes)).unwrap()),
-                FieldKind::Bytes => ValueRef::Bytes(field.bytes(layout, &bytes)),
+                FieldKind::Text => ValueRef::Str(std::str::from_utf8(field.bytes(layout, (&bytes).into())).unwrap()),
+                FieldKind::Bytes => ValueRef::Bytes(field.bytes(layout, (&bytes).into())),
             };
             prop_assert_eq!(read, row.get(position));
         }

@@ -224,7 +224,7 @@ fn the_commit_record_has_the_net_effect_in_the_order_of_first_change() {
     let mut writes = Vec::new();
     w.p.collect_writes(t.r.id, &mut |_, write| {
         writes.push(match write {
-            Write::Put { row, .. } => row.to_vec(),
+            Write::Put { row, .. } | Write::Sparse { row, .. } => row.to_vec(),
             Write::Delete { key } => key.to_vec(),
         });
     });

@@ -1,6 +1,7 @@
 //! Tests of the partition: cases by subject, and random histories against a plain model.
 
 mod cases;
+mod large;
 mod model;
 mod replica;
 mod support;

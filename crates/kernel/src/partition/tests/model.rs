@@ -11,14 +11,13 @@ mod covering;
 mod many;
 
 use super::support::*;
-use crate::partition::{
-    LockMode, Partition, ReadAt, ScanEnd, ScanPosition, ScanRequest, Stop, Verdict, WaitPolicy, Write,
-};
+use crate::partition::{LockMode, Partition, ReadAt, ScanEnd, ScanPosition, ScanRequest, Stop, Verdict, WaitPolicy};
 use crate::row_store::RowId;
 use crate::status::TxnState;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use rauk_types::{IndexId, PartitionId, RowView, Timestamp, TxnId, key, row};
+use rauk_types::row::sparse::read_sparse;
+use rauk_types::{IndexId, PartitionId, RowView, TableSchema, Timestamp, TxnId, key, row};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -49,8 +48,8 @@ struct Actor {
     prepared: Option<u64>,
 }
 
-/// The writes of a commit record: id, and the row's bytes unless it was deleted.
-type Writes = Vec<(i64, Option<Vec<u8>>)>;
+/// The writes of a commit record.
+type Writes = Vec<Logged>;
 
 struct Model {
     w: World,
@@ -74,6 +73,8 @@ struct Model {
     made_of_keys: u64,
     /// Rows that were found by entries of two indexes.
     in_common: u64,
+    /// Writes of records that keep large values.
+    sparse: u64,
 }
 
 fn conflicts(a: u8, b: u8) -> bool {
@@ -106,8 +107,8 @@ fn strength(mode: LockMode) -> u8 {
 }
 
 impl Model {
-    fn new(seed: u64, hash_only: bool, limited: bool, cluster: bool) -> Self {
-        let mut w = World::new(schema(hash_only, true));
+    fn new(seed: u64, schema: Arc<TableSchema>, limited: bool, cluster: bool) -> Self {
+        let mut w = World::new(schema);
         if limited {
             w.p.set_history_limit(400);
         }
@@ -130,6 +131,7 @@ impl Model {
             changed_passed: 0,
             made_of_keys: 0,
             in_common: 0,
+            sparse: 0,
         }
     }
 
@@ -611,7 +613,7 @@ impl Model {
         }
     }
 
-    fn check_collected_writes(&self, actor: usize) -> Writes {
+    fn check_collected_writes(&mut self, actor: usize) -> Writes {
         let mut expected: Vec<(i64, Option<Row>)> = Vec::new();
         for (_, id, row) in &self.actors[actor].writes {
             match expected.iter_mut().find(|e| e.0 == *id) {
@@ -620,25 +622,37 @@ impl Model {
             }
         }
         expected.retain(|(id, row)| row.is_some() || self.at_time(*id, u64::MAX).1.is_some());
-        let mut found = Vec::new();
-        let mut bytes = Vec::new();
+        let mut writes = Writes::new();
         self.w.p.collect_writes(self.actors[actor].txn.r.id, &mut |table, write| {
             assert_eq!(table, TABLE);
-            match write {
-                Write::Put { layout, row } => {
-                    let decoded = decode(&RowView::new(&self.w.schema, layout, row));
-                    bytes.push((decoded.0, Some(row.to_vec())));
-                    found.push((decoded.0, Some(decoded)));
-                }
-                Write::Delete { key } => {
-                    let id = (0..IDS).find(|id| self.w.key(*id) == key).expect("a key that was used");
-                    bytes.push((id, None));
-                    found.push((id, None));
-                }
-            }
+            writes.push(Logged::of(write));
         });
+        let found: Vec<_> = writes.iter().map(|write| self.shown(write)).collect();
         assert_eq!(found, expected, "writes of the commit record");
-        bytes
+        self.sparse += writes.iter().filter(|write| matches!(write, Logged::Sparse(_))).count() as u64;
+        writes
+    }
+
+    /// The row that a write makes of the newest committed one.
+    fn shown(&self, write: &Logged) -> (i64, Option<Row>) {
+        let id_of = |key: &[u8]| (0..IDS).find(|id| self.w.key(*id) == key).expect("a key that was used");
+        match write {
+            Logged::Put(row) => {
+                let decoded = decode(&RowView::new(&self.w.schema, 0, row));
+                (decoded.0, Some(decoded))
+            }
+            Logged::Sparse(row) => {
+                let id = id_of(read_sparse(row).expect("a sparse row").key);
+                let (time, before) = self.at_time(id, u64::MAX);
+                let before = self.w.encode(&before.expect("a row that values are kept from"));
+                let mut second = World::new(self.w.schema.clone());
+                second.p.restore_put(TABLE, 0, &before, Timestamp(time)).unwrap();
+                write.restore(&mut second.p, time + 1);
+                second.p.finish_restore().unwrap();
+                (id, second.read(None, id, ReadAt::Newest).unwrap().0)
+            }
+            Logged::Gone(key) => (id_of(key), None),
+        }
     }
 
     fn prepare(&mut self, actor: usize) {
@@ -846,23 +860,18 @@ impl Model {
                 puts.push((time.0, layout, row.to_vec()));
             });
         }
-        let mut changes: Vec<(u64, Option<Vec<u8>>, i64)> = puts.into_iter().map(|(t, _, r)| (t, Some(r), 0)).collect();
+        let mut changes: Vec<(u64, Logged)> = puts.into_iter().map(|(t, _, r)| (t, Logged::Put(r))).collect();
         for (time, writes) in &self.log {
-            changes.extend(writes.iter().map(|(id, row)| (*time, row.clone(), *id)));
+            changes.extend(writes.iter().map(|write| (*time, write.clone())));
         }
-        // Where times are equal the order counts, and the rows of the checkpoint come first.
-        if !self.cluster {
+        // Where times are equal the order counts, and where values are kept; the rows of the checkpoint come first.
+        if !self.cluster && self.sparse == 0 {
             for i in (1..changes.len()).rev() {
                 changes.swap(i, self.rng.random_range(0..=i));
             }
         }
         let mut second = World::new(self.w.schema.clone());
-        for (time, row, id) in &changes {
-            match row {
-                Some(row) => second.p.restore_put(TABLE, 0, row, Timestamp(*time)).unwrap(),
-                None => second.p.restore_delete(TABLE, &self.w.key(*id), Timestamp(*time)),
-            }
-        }
+        changes.iter().for_each(|(time, write)| write.restore(&mut second.p, *time));
         second.p.finish_restore().unwrap();
         second.p.validate();
         for index in [None, Some(BY_K), Some(BY_V)] {
@@ -915,12 +924,23 @@ struct Seen {
     changed_passed: u64,
     made_of_keys: u64,
     in_common: u64,
+    sparse: u64,
 }
 
 fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited: bool, cluster: bool) -> Seen {
+    histories_of(&schema(hash_only, true), seeds, steps, limited, cluster)
+}
+
+fn histories_of(
+    schema: &Arc<TableSchema>,
+    seeds: std::ops::Range<u64>,
+    steps: usize,
+    limited: bool,
+    cluster: bool,
+) -> Seen {
     let mut seen = Seen::default();
     for seed in seeds {
-        let mut model = Model::new(seed, hash_only, limited, cluster);
+        let mut model = Model::new(seed, schema.clone(), limited, cluster);
         for step in 0..steps {
             model.step();
             if step % 7 == 0 {
@@ -938,6 +958,7 @@ fn histories(seeds: std::ops::Range<u64>, steps: usize, hash_only: bool, limited
         seen.changed_passed += model.changed_passed;
         seen.made_of_keys += model.made_of_keys;
         seen.in_common += model.in_common;
+        seen.sparse += model.sparse;
         model.finish();
     }
     seen
@@ -948,6 +969,14 @@ fn random_histories() {
     let seen = histories(0..8 * rounds(), 1500, false, false, false);
     assert!(seen.changed_met > 20 && seen.changed_passed > 100, "{} and {}", seen.changed_met, seen.changed_passed);
     assert!(seen.made_of_keys > 100 && seen.in_common > 1000, "{} and {}", seen.made_of_keys, seen.in_common);
+}
+
+#[test]
+fn random_histories_of_rows_with_large_values() {
+    let mut seen = histories_of(&wide_schema(false), 500_000..500_000 + 2 * rounds(), 900, false, false);
+    seen.sparse += histories_of(&wide_schema(true), 600_000..600_000 + rounds(), 900, true, true).sparse;
+    seen.sparse += histories_of(&wide_schema(false), 700_000..700_000 + rounds(), 900, false, true).sparse;
+    assert!(seen.sparse > 50, "{}", seen.sparse);
 }
 
 #[test]

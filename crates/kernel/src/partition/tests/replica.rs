@@ -13,15 +13,8 @@ use std::collections::BTreeMap;
 
 const IDS: i64 = 20;
 
-/// What a stream says of a row: its image, or the key that goes.
-type Writes = Vec<Result<Vec<u8>, Vec<u8>>>;
-
-fn as_write(write: &Result<Vec<u8>, Vec<u8>>) -> Write<'_> {
-    match write {
-        Ok(row) => Write::Put { layout: 0, row },
-        Err(key) => Write::Delete { key },
-    }
-}
+/// What a stream says of rows.
+type Writes = Vec<Logged>;
 
 struct Prepared {
     txn: Txn,
@@ -51,7 +44,7 @@ impl Replica {
         let txn = TxnRef::new(id);
         txn.status.set(TxnState::Prepared(Timestamp(least)));
         for write in writes {
-            self.w.p.adopt(&txn, TABLE, as_write(write)).expect("nothing is in the way");
+            self.w.p.adopt(&txn, TABLE, write.write()).expect("nothing is in the way");
         }
         self.adopted.insert(id, txn);
     }
@@ -60,12 +53,7 @@ impl Replica {
         let time = time.map(Timestamp);
         if self.copy.is_some() {
             let Some(time) = time else { return };
-            for write in writes {
-                match write {
-                    Ok(row) => self.w.p.restore_put(TABLE, 0, row, time).unwrap(),
-                    Err(key) => self.w.p.restore_delete(TABLE, key, time),
-                }
-            }
+            writes.iter().for_each(|write| write.restore(&mut self.w.p, time.0));
             return;
         }
         let txn = self.adopted.remove(&id).expect("it was adopted");
@@ -89,15 +77,18 @@ struct Group {
     rng: SmallRng,
     copies: u64,
     too_old: u64,
+    sparse: u64,
 }
 
 impl Group {
-    fn new(seed: u64) -> Group {
-        let world = || World::new(schema(seed.is_multiple_of(3), true));
+    fn new(seed: u64, wide: bool) -> Group {
+        let hash_only = seed.is_multiple_of(3);
+        let world = || World::new(if wide { wide_schema(hash_only) } else { schema(hash_only, true) });
         let mut primary = world();
         primary.durable = u64::MAX;
         let replicas = vec![Replica::new(world()), Replica::new(world())];
-        Group { primary, replicas, prepared: Vec::new(), rng: SmallRng::seed_from_u64(seed), copies: 0, too_old: 0 }
+        let rng = SmallRng::seed_from_u64(seed);
+        Group { primary, replicas, prepared: Vec::new(), rng, copies: 0, too_old: 0, sparse: 0 }
     }
 
     fn horizon(&mut self) -> Horizon {
@@ -129,11 +120,9 @@ impl Group {
         }
         let mut writes = Writes::new();
         self.primary.p.collect_writes(txn.r.id, &mut |_, write| {
-            writes.push(match write {
-                Write::Put { row, .. } => Ok(row.to_vec()),
-                Write::Delete { key } => Err(key.to_vec()),
-            });
+            writes.push(Logged::of(write));
         });
+        self.sparse += writes.iter().filter(|write| matches!(write, Logged::Sparse(_))).count() as u64;
         let least = self.primary.p.least_time(Timestamp::ZERO);
         txn.r.status.set(TxnState::Prepared(least));
         for replica in self.replicas.iter_mut().filter(|r| r.copy.is_none()) {
@@ -268,7 +257,7 @@ impl Group {
         self.replicas.iter().filter(|r| r.copy.is_none()).for_each(|r| r.w.p.validate());
     }
 
-    fn finish(mut self) -> (u64, u64) {
+    fn finish(mut self) -> (u64, u64, u64) {
         while self.replicas[1].copy.is_some() {
             self.copy(1);
         }
@@ -288,7 +277,7 @@ impl Group {
             drop(r.w);
             assert_eq!(budget.used(), 0, "bytes stay counted");
         }
-        (self.copies, self.too_old)
+        (self.copies, self.too_old, self.sparse)
     }
 }
 
@@ -299,18 +288,33 @@ fn sorted(found: Result<Vec<(Vec<u8>, Row)>, Stop>) -> Result<Vec<(Vec<u8>, Row)
     })
 }
 
+fn run(seed: u64, wide: bool, steps: usize) -> (u64, u64, u64) {
+    let mut group = Group::new(seed, wide);
+    for step in 0..steps {
+        group.step();
+        if step % 16 == 0 {
+            group.validate();
+        }
+    }
+    group.finish()
+}
+
+#[test]
+fn replicas_are_equal_where_rows_have_large_values() {
+    let (mut copies, mut sparse) = (0, 0);
+    for seed in 1000..1012 {
+        let seen = run(seed, true, 800);
+        copies += seen.0;
+        sparse += seen.2;
+    }
+    assert!(copies > 10 && sparse > 100, "{copies} copies, {sparse} sparse rows");
+}
+
 #[test]
 fn replicas_are_equal_whatever_happens_while_one_is_copied() {
     let (mut copies, mut too_old) = (0, 0);
     for seed in 0..30 {
-        let mut group = Group::new(seed);
-        for step in 0..1200 {
-            group.step();
-            if step % 16 == 0 {
-                group.validate();
-            }
-        }
-        let seen = group.finish();
+        let seen = run(seed, false, 1200);
         copies += seen.0;
         too_old += seen.1;
     }

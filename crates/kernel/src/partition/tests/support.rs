@@ -3,11 +3,12 @@
 use crate::budget::MemoryBudget;
 use crate::partition::{
     Access, Horizon, LockMode, Partition, Probe, ReadAt, ScanEnd, ScanPosition, ScanRequest, Stop, Verdict, WaitPolicy,
+    Write,
 };
 use crate::status::{TxnRef, TxnState};
 use rauk_types::{
     Collation, Column, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, KeyDef, PartitionId, RowLayout,
-    RowView, TableId, TableSchema, Timestamp, TxnId, Value, ValueRef, key, row,
+    RowView, TableId, TableSchema, Timestamp, TxnId, TypeKind, Value, ValueRef, key, row,
 };
 use std::ops::Bound;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 pub const TABLE: TableId = TableId(7);
 pub const BY_K: IndexId = IndexId(1);
 pub const BY_V: IndexId = IndexId(2);
+pub const BY_Y: IndexId = IndexId(3);
 
 fn column(id: u16, name: &str, ty: DataType, nullable: bool) -> Column {
     Column::new(ColumnId(id), name, ty, nullable)
@@ -67,7 +69,70 @@ pub fn schema(hash_only: bool, secondary: bool) -> Arc<TableSchema> {
     })
 }
 
+/// The same with two columns more, `x LONGBLOB NULL, y TEXT, KEY (y(3))`, whose values follow from those of the others (see [`all_values`]): most of them are large.
+pub fn wide_schema(hash_only: bool) -> Arc<TableSchema> {
+    let mut schema = (*schema(hash_only, true)).clone();
+    schema.columns.push(column(3, "x", DataType::new(TypeKind::LongBlob), true));
+    schema.columns.push(column(4, "y", DataType::new(TypeKind::Text), false));
+    let mut by_y = index(BY_Y, &[(4, false)]);
+    by_y.parts[0].prefix = Some(3);
+    schema.indexes.push(by_y);
+    schema.layouts = vec![Arc::new(RowLayout::for_columns(0, &schema.columns))];
+    Arc::new(schema)
+}
+
+/// A value for each column of the table. `x` follows from `k`, `y` from the beginning of `v`, so that an update keeps both, one or none of them.
+pub fn all_values(schema: &TableSchema, row: &Row) -> Vec<Value> {
+    let mut all = values(row);
+    if schema.columns.len() == 5 {
+        all.push(match row.1 {
+            None => Value::Null,
+            Some(k) => Value::Bytes(vec![k as u8; 9000 + k as usize % 3]),
+        });
+        let begin = row.2.first().map_or(20, |b| 8190 + usize::from(*b % 4));
+        all.push(Value::Str(format!("{}{}", row.2.first().map_or(9, |b| b % 3), "y".repeat(begin))));
+    }
+    all
+}
+
 pub type Row = (i64, Option<i64>, Vec<u8>);
+
+/// A change as the log and the stream have it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Logged {
+    Put(Vec<u8>),
+    Sparse(Vec<u8>),
+    /// By its key.
+    Gone(Vec<u8>),
+}
+
+impl Logged {
+    pub fn of(write: Write<'_>) -> Logged {
+        match write {
+            Write::Put { row, .. } => Logged::Put(row.to_vec()),
+            Write::Sparse { row, .. } => Logged::Sparse(row.to_vec()),
+            Write::Delete { key } => Logged::Gone(key.to_vec()),
+        }
+    }
+
+    pub fn write(&self) -> Write<'_> {
+        match self {
+            Logged::Put(row) => Write::Put { layout: 0, row },
+            Logged::Sparse(row) => Write::Sparse { layout: 0, row },
+            Logged::Gone(key) => Write::Delete { key },
+        }
+    }
+
+    /// In order.
+    pub fn restore(&self, p: &mut Partition, time: u64) {
+        let time = Timestamp(time);
+        match self {
+            Logged::Put(row) => p.restore_put(TABLE, 0, row, time).unwrap(),
+            Logged::Sparse(row) => p.restore_sparse(TABLE, 0, row, time).unwrap(),
+            Logged::Gone(key) => p.restore_delete(TABLE, key, time),
+        }
+    }
+}
 
 pub fn values(row: &Row) -> Vec<Value> {
     vec![Value::Int(row.0), row.1.map_or(Value::Null, Value::Int), Value::Bytes(row.2.clone())]
@@ -80,7 +145,13 @@ pub fn decode(view: &RowView<'_>) -> Row {
         other => panic!("{other:?}"),
     };
     let ValueRef::Bytes(v) = view.get(2) else { panic!("{:?}", view.get(2)) };
-    (int(view.get(0)).unwrap(), int(view.get(1)), v.to_vec())
+    let row = (int(view.get(0)).unwrap(), int(view.get(1)), v.to_vec());
+    if view.table().columns.len() == 5 {
+        let all = all_values(view.table(), &row);
+        assert!(view.get(3) == all[3].as_ref() && view.get(4) == all[4].as_ref(), "large values of {row:?}");
+        assert_eq!(view.size() > 8192, view.to_whole().len() > 8192);
+    }
+    row
 }
 
 /// A partition with one table, and what its callers would keep.
@@ -164,7 +235,7 @@ impl World {
 
     pub fn encode(&self, row: &Row) -> Vec<u8> {
         let mut bytes = Vec::new();
-        row::encode_row(&self.schema, &values(row), &mut bytes);
+        row::encode_row(&self.schema, &all_values(&self.schema, row), &mut bytes);
         bytes
     }
 
@@ -229,6 +300,12 @@ impl World {
     pub fn abort(&mut self, txn: Txn) {
         txn.r.status.set(TxnState::Aborted);
         self.p.abort(txn.r.id);
+    }
+
+    /// Aborts, and gives what it was for.
+    pub fn abort_with(&mut self, txn: Txn, stop: Stop) -> Stop {
+        self.abort(txn);
+        stop
     }
 
     /// A whole scan in slices: (key, row) in the order they came.

@@ -20,6 +20,7 @@ use rauk_cluster::{Effect, Record, TxnTable};
 use rauk_kernel::{Partition, TxnRef, TxnState, Write};
 use rauk_log::RedoReader;
 use rauk_log::record::{Change, changes};
+use rauk_types::row::sparse::read_sparse;
 use rauk_types::{KeyDef, Position, RowView, TableId, TableSchema, TxnId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,7 +86,7 @@ fn read_round(reader: &mut RedoReader, partitions: usize) -> Result<(Round, bool
                 }
                 // Counters are the manage group's.
                 Change::Counter { .. } => {}
-                Change::Put { .. } | Change::Delete { .. } => {
+                Change::Put { .. } | Change::Sparse { .. } | Change::Delete { .. } => {
                     let what = format!("redo record at position {at} changes rows outside of any partition's stream");
                     return Err(broken(&what));
                 }
@@ -344,6 +345,10 @@ impl StreamReplay {
                 let (schema, primary) = &keys[&table];
                 let key = match write {
                     Write::Delete { key } => key.to_vec(),
+                    Write::Sparse { row, .. } => {
+                        let row = read_sparse(row).ok_or(WritesError::NoRow { table })?;
+                        row.key.to_vec()
+                    }
                     Write::Put { layout, row } => {
                         let known = schema.layouts.get(usize::from(layout));
                         let known = known.ok_or(WritesError::StaleSchema { table, layout })?;

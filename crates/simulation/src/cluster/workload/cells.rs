@@ -46,9 +46,27 @@ impl Cells {
     }
 }
 
-/// id, value.
+/// id, value, a document that follows from the id, so that every write keeps it, and one that follows from the value. Both are large.
 pub fn schema() -> TableSchema {
-    table(NAME, columns(&[("id", DataType::BIGINT, false), ("value", DataType::BIGINT, false)]), Vec::new())
+    let columns = columns(&[
+        ("id", DataType::BIGINT, false),
+        ("value", DataType::BIGINT, false),
+        ("document", DataType::varbinary(20_000), false),
+        ("attached", DataType::varbinary(20_000), false),
+    ]);
+    table(NAME, columns, Vec::new())
+}
+
+fn row(id: i64, value: u64) -> Vec<Sql> {
+    let attached = vec![value as u8; 8190 + value as usize % 8];
+    vec![Sql::Int(id), Sql::Int(value as i64), Sql::Bytes(vec![id as u8; 8500]), Sql::Bytes(attached)]
+}
+
+/// The id and the value of a cell, whose documents must be those.
+fn checked(found: &[Sql]) -> (i64, u64) {
+    let (id, value) = (integer(&found[0]), integer(&found[1]) as u64);
+    assert!(found == row(id, value), "cell {id} with value {value} has other documents");
+    (id, value)
 }
 
 pub async fn prepare(db: &Database) -> Result<(), NodeError> {
@@ -58,7 +76,7 @@ pub async fn prepare(db: &Database) -> Result<(), NodeError> {
     txn.use_table(&table).await?;
     if collect(&mut txn, &table, everything(None), 100).await?.is_empty() {
         for id in 0..CELLS {
-            assert_eq!(txn.insert(&table, &[Sql::Int(id), Sql::Int(0)]).await?, InsertOutcome::Inserted);
+            assert_eq!(txn.insert(&table, &row(id, 0)).await?, InsertOutcome::Inserted);
         }
     }
     txn.commit().await
@@ -118,7 +136,7 @@ async fn put(client: &mut Client, txn: &mut Transaction, register: i64, value: u
     let lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
     let old = txn.get(&table, &key(&table, register), lock, |row| row.map(|row| values(&table, &row))).await?;
     let old = old.expect("cells are never removed");
-    match txn.update(&table, &old, &[old[0].clone(), Sql::Int(value as i64)]).await? {
+    match txn.update(&table, &old, &row(register, value)).await? {
         UpdateOutcome::Updated => Ok(()),
         other => panic!("a locked cell: {other:?}"),
     }
@@ -152,7 +170,7 @@ async fn look(client: &mut Client, txn: &mut Transaction) -> Result<BTreeMap<i64
     txn.use_table(&table).await?;
     if client.rng.random_bool(0.15) {
         let rows = collect(txn, &table, everything(None), client.rng.random_range(1..10)).await?;
-        return Ok(rows.iter().map(|row| (integer(&row[0]), integer(&row[1]) as u64)).collect());
+        return Ok(rows.iter().map(|row| checked(row)).collect());
     }
     let register = client.rng.random_range(0..CELLS);
     let lock = client.rng.random_bool(0.2).then_some((LockMode::Shared, WaitPolicy::Wait));
@@ -161,7 +179,7 @@ async fn look(client: &mut Client, txn: &mut Transaction) -> Result<BTreeMap<i64
 }
 
 fn value(row: &RowView<'_>) -> u64 {
-    integer(&row.get(1).to_owned()) as u64
+    checked(&row.to_values()).1
 }
 
 /// Reads by key alone, each for itself: no snapshot, no lock, no transaction.
@@ -229,5 +247,5 @@ pub async fn contents(db: &Database) -> Result<BTreeMap<i64, u64>, NodeError> {
     txn.use_table(&table).await?;
     let rows = collect(&mut txn, &table, everything(None), 50).await?;
     txn.commit().await?;
-    Ok(rows.iter().map(|row| (integer(&row[0]), integer(&row[1]) as u64)).collect())
+    Ok(rows.iter().map(|row| checked(row)).collect())
 }

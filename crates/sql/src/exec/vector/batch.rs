@@ -154,15 +154,15 @@ impl Vector {
     #[inline]
     fn push_field(&mut self, number: usize, field: &Field, row: &RowView<'_>) {
         match &mut self.values {
-            Values::Words(words) => words.push(field.word(row.bytes())),
-            Values::Wide(values) => values.push(field.wide(row.bytes())),
+            Values::Words(words) => words.push(field.word(row.image().head)),
+            Values::Wide(values) => values.push(field.wide(row.image().head)),
             Values::Bytes { offsets, bytes } => {
                 let layout = row.newest_layout().expect("fields are of the newest layout");
-                bytes.extend_from_slice(field.bytes(layout, row.bytes()));
+                bytes.extend_from_slice(field.bytes(layout, row.image()));
                 offsets.push(bytes.len() as u32);
             }
         }
-        if field.is_null(row.bytes()) {
+        if field.is_null(row.image().head) {
             self.validity.set_null(number);
         }
     }
@@ -356,7 +356,7 @@ impl<'t> Batch<'t> {
             }
         }
         if let Some(copies) = &mut self.copies {
-            copies.push(row.layout(), row.bytes());
+            copies.push(row.layout(), row);
             bytes += copies.bytes();
         }
         self.rows += 1;

@@ -48,7 +48,7 @@ impl Top {
         if row.newest_layout().is_none() {
             return false;
         }
-        let place = self.place(row.bytes());
+        let place = self.place(row.image().head);
         if self.best.len() < self.wanted {
             self.best.push(place);
             return false;

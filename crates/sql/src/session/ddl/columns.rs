@@ -4,6 +4,7 @@
 //! although nobody said so).
 
 use super::types::{self, TypeAttributes};
+use crate::expr::context::WarningLevel;
 use crate::expr::{self, BindContext, Columns, Context, ExprKind, Resolved, Scope as NameScope};
 use crate::parse::ast::{Arguments, ColumnDefinition, ColumnOption, ColumnType, DefaultValue, Expr, Literal};
 use rauk_types::error::codes;
@@ -195,7 +196,13 @@ pub fn draft(
     if comment.chars().count() > 1024 {
         return Err(MysqlError::new(1629, format!("Comment for field '{name}' is too long (max = 1024)")));
     }
+    // A TEXT or BLOB can have no such default value.
+    let is_null = |value: &DefaultValue| matches!(value, DefaultValue::Plain(Expr::Literal(Literal::Null)));
+    attributes.strict |= default.is_some_and(|value| matches!(value, DefaultValue::Plain(_)) && !is_null(value));
     let ty = types::convert(&definition.column_type, &name, &attributes)?;
+    if let Some(message) = types::conversion(&definition.column_type, &ty, &name) {
+        context.push_warning(WarningLevel::Note, codes::AUTO_CONVERT, message);
+    }
     let mut draft = ColumnDraft {
         id: None,
         name,

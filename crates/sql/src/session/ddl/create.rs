@@ -332,7 +332,10 @@ fn forget_ids(draft: &mut TableDraft) {
 
 /// A column that holds what a query gives.
 fn of_result(column: &ResultColumn) -> columns::ColumnDraft {
-    let ty = types::of_expression(column.ty);
+    let mut ty = types::of_expression(column.ty);
+    if column.org_table.is_empty() {
+        ty = types::of_long_text(ty);
+    }
     columns::ColumnDraft {
         id: None,
         name: column.name.clone(),

@@ -307,8 +307,8 @@ impl TableDraft {
         Ok(())
     }
 
-    /// Positions of the distribution columns: those of PARTITION BY KEY, else the primary key's. A part of the primary key that is a prefix cannot
-    /// distribute: rows that are equal in the prefix must meet in one partition.
+    /// Positions of the distribution columns: those of PARTITION BY KEY, else the primary key's whole columns. A key of prefixes only distributes by
+    /// these: rows that are equal in the prefix meet in one partition.
     fn distribute(&self, primary: &IndexSchema, hidden_key: bool) -> Result<Vec<usize>, MysqlError> {
         let whole: Vec<usize> = primary.parts.iter().filter(|p| p.prefix.is_none()).map(|p| p.column).collect();
         let not_in_key = || {
@@ -336,7 +336,8 @@ impl TableDraft {
             Some(_) if hidden_key => {
                 Err(MysqlError::new(1488, "Field in list of fields for partition function not found in table"))
             }
-            _ if whole.is_empty() => Err(errors::not_supported("a PRIMARY KEY of column prefixes only")),
+            Some(_) if whole.is_empty() => Err(not_in_key()),
+            None if whole.is_empty() => Ok(primary.parts.iter().map(|p| p.column).collect()),
             _ => Ok(whole),
         }
     }

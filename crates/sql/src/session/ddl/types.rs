@@ -13,7 +13,6 @@ use rauk_types::geometry::ReferenceSystem;
 use rauk_types::members::{MAX_ENUM_MEMBERS, MAX_KEPT_BYTES, MAX_MEMBER_CHARS, MAX_MEMBERS_BYTES, MAX_SET_MEMBERS};
 use rauk_types::{Collation, DataType, GeometryKind, Members, MysqlError, TypeKind};
 
-/// Bytes of the longest utf8mb4 character.
 /// Bytes of the longest VARCHAR.
 const MAX_VARCHAR_BYTES: u64 = 65_535;
 
@@ -24,6 +23,7 @@ pub struct TypeAttributes<'a> {
     pub collation: Option<&'a str>,
     /// The table's collation.
     pub inherited: Collation,
+    /// A VARCHAR or VARBINARY that is too long is an error, and not a TEXT or BLOB.
     pub strict: bool,
     pub zerofill: bool,
     /// Of SRID.
@@ -44,8 +44,8 @@ pub fn convert(declared: &ColumnType, column: &str, attributes: &TypeAttributes<
         ColumnType::Text => character(TypeKind::Text, None, column, attributes)?,
         ColumnType::MediumText => character(TypeKind::MediumText, None, column, attributes)?,
         ColumnType::LongText => character(TypeKind::LongText, None, column, attributes)?,
-        ColumnType::Binary(length) => binary(TypeKind::Binary, *length, column)?,
-        ColumnType::VarBinary(length) => binary(TypeKind::VarBinary, *length, column)?,
+        ColumnType::Binary(length) => binary(TypeKind::Binary, *length, column, attributes)?,
+        ColumnType::VarBinary(length) => binary(TypeKind::VarBinary, *length, column, attributes)?,
         ColumnType::TinyBlob => DataType::new(TypeKind::TinyBlob),
         ColumnType::Blob => DataType::new(TypeKind::Blob),
         ColumnType::MediumBlob => DataType::new(TypeKind::MediumBlob),
@@ -251,9 +251,28 @@ fn too_long(column: &str, max: u64) -> MysqlError {
     )
 }
 
-fn binary(kind: TypeKind, length: Option<u64>, column: &str) -> Result<DataType, MysqlError> {
-    let max = if kind == TypeKind::Binary { 255 } else { 65_535 };
+/// Of a VARCHAR or VARBINARY that became a TEXT or BLOB: the text of note 1246.
+pub fn conversion(declared: &ColumnType, ty: &DataType, column: &str) -> Option<String> {
+    let varying = matches!(declared, ColumnType::VarChar(_) | ColumnType::VarBinary(_));
+    let (from, to) = if ty.is_text() { ("VARCHAR", "TEXT") } else { ("VARBINARY", "BLOB") };
+    (varying && ty.is_lob()).then(|| format!("Converting column '{column}' from {from} to {to}"))
+}
+
+fn binary(
+    kind: TypeKind,
+    length: Option<u64>,
+    column: &str,
+    attributes: &TypeAttributes<'_>,
+) -> Result<DataType, MysqlError> {
+    let max = if kind == TypeKind::Binary { 255 } else { MAX_VARCHAR_BYTES };
     let length = match (kind, length) {
+        (TypeKind::VarBinary, Some(length)) if length > max && !attributes.strict => {
+            let kind = match sized_text(length, column)? {
+                TypeKind::LongText => TypeKind::LongBlob,
+                _ => TypeKind::MediumBlob,
+            };
+            return Ok(DataType::new(kind));
+        }
         (_, Some(length)) if length > max => return Err(too_long(column, max)),
         (_, Some(length)) => length,
         (TypeKind::Binary, None) => 1,
@@ -288,8 +307,8 @@ fn character(
     if collation == Collation::Binary {
         // CHARACTER SET binary makes the byte type of the same shape.
         let kind = match kind {
-            TypeKind::Char => return binary(TypeKind::Binary, length, column),
-            TypeKind::VarChar => return binary(TypeKind::VarBinary, length, column),
+            TypeKind::Char => return binary(TypeKind::Binary, length, column, attributes),
+            TypeKind::VarChar => return binary(TypeKind::VarBinary, length, column, attributes),
             TypeKind::TinyText => TypeKind::TinyBlob,
             TypeKind::Text => TypeKind::Blob,
             TypeKind::MediumText => TypeKind::MediumBlob,
@@ -423,6 +442,24 @@ pub fn data_type_name(kind: TypeKind) -> &'static str {
         TypeKind::Bit => "bit",
         TypeKind::Year => "year",
         TypeKind::Geometry => "geometry",
+    }
+}
+
+/// Characters of the longest text that CREATE … SELECT keeps as a VARCHAR or VARBINARY where it is no column's.
+const LONGEST_VARYING: u32 = 512;
+
+/// The type of a text that is no column's: a long one becomes a TEXT or BLOB.
+pub fn of_long_text(ty: DataType) -> DataType {
+    let bytes = u64::from(ty.length) * u64::from(ty.collation.charset().max_bytes());
+    match ty.kind {
+        TypeKind::VarChar if ty.length > LONGEST_VARYING => {
+            let kind = if bytes <= MAX_VARCHAR_BYTES { TypeKind::Text } else { TypeKind::MediumText };
+            DataType { collation: ty.collation, ..DataType::new(kind) }
+        }
+        TypeKind::Binary | TypeKind::VarBinary if ty.length > LONGEST_VARYING => DataType::new(TypeKind::Blob),
+        // No column is a BINARY of so many.
+        TypeKind::Binary if ty.length > 255 => DataType::varbinary(ty.length),
+        _ => ty,
     }
 }
 

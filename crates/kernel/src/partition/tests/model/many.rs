@@ -5,7 +5,9 @@ use crate::partition::{ManyRead, Prepared, Probe, Refusal, Verb};
 
 impl Model {
     fn ids(&mut self) -> Vec<i64> {
-        let n = self.rng.random_range(0..20);
+        // Large rows are read in several calls.
+        let most = if self.w.schema.columns.len() == 5 { 10 } else { 20 };
+        let n = self.rng.random_range(0..most);
         (0..n).map(|_| self.rng.random_range(0..IDS)).collect()
     }
 
@@ -86,7 +88,7 @@ impl Model {
                     None => Verb::Keep,
                     Some(None) => Verb::Delete,
                     Some(Some(row)) => {
-                        row::encode_row(&schema, &values(row), buffer);
+                        row::encode_row(&schema, &all_values(&schema, row), buffer);
                         Verb::Put
                     }
                 }
@@ -94,7 +96,9 @@ impl Model {
             let n = decided.unwrap();
             assert!(n > 0);
             if n < rest.len() {
-                assert!(ids[start..start + n].contains(&ids[start + n]), "it ends before a key that it has");
+                // Or when there is enough for one record.
+                let large = self.w.schema.columns.len() == 5;
+                assert!(large || ids[start..start + n].contains(&ids[start + n]), "it ends before a key that it has");
             }
             for &(i, why) in &prepared.refused {
                 assert_eq!(why, Refusal::Left);
@@ -124,17 +128,12 @@ impl Model {
             let mut written = Vec::new();
             for (i, write) in prepared.writes(rest) {
                 let id = ids[start + i];
-                match write {
-                    Write::Put { layout, row } => {
-                        written.push((id, Some(decode(&RowView::new(&self.w.schema, layout, row)))));
-                        bytes.push((id, Some(row.to_vec())));
-                    }
-                    Write::Delete { key } => {
-                        assert_eq!(key, keys[start + i]);
-                        written.push((id, None));
-                        bytes.push((id, None));
-                    }
-                }
+                let write = Logged::of(write);
+                self.sparse += u64::from(matches!(write, Logged::Sparse(_)));
+                let shown = self.shown(&write);
+                assert_eq!(shown.0, id);
+                written.push(shown);
+                bytes.push(write);
             }
             assert_eq!(written, expected, "writes of the record");
             if self.rng.random_ratio(1, 6) {
@@ -149,7 +148,7 @@ impl Model {
                 }
                 self.log.push((time, bytes));
             }
-            self.w.p.install_many(TABLE, rest, &prepared, Timestamp(time), self.w.horizon());
+            self.w.p.install_many(TABLE, rest, &mut prepared, Timestamp(time), self.w.horizon());
             start += n;
         }
     }
