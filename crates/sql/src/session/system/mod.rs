@@ -161,7 +161,6 @@ fn type_of(notation: &str) -> DataType {
         b'u' => DataType::BIGINT_UNSIGNED,
         b'i' => DataType::BIGINT,
         b't' => DataType::new(TypeKind::DateTime),
-        b'd' => DataType::DOUBLE,
         other => unreachable!("no type is written {}", other as char),
     }
 }
