@@ -1,4 +1,4 @@
-//! Models of the seven protocols on which the cluster's promises rest, small enough that a checker visits every
+//! Models of the eight protocols on which the cluster's promises rest, small enough that a checker visits every
 //! state: a development tool, nothing depends on it.
 //!
 //! * [`commit_takeover`]: a transaction over two participants, with crashes, promotions and competing take-overs.
@@ -7,6 +7,7 @@
 //! * [`cuts`]: cuts over the whole cluster, crashes that take memory, and going back.
 //! * [`follower_reads`]: reads of the newest state that a follower answers by itself.
 //! * [`group_entry`]: one entry over several partitions, each with a guard of its own.
+//! * [`bucket_move`]: a bucket that goes to another group.
 //! * [`foreign_keys`]: inserts of child rows against deletes of their parents.
 //!
 //! Each says what it stands for, what it leaves out, which sizes were exhausted, and which rules of the design it
@@ -20,6 +21,7 @@
 //! `cargo test -p rauk-models` exhausts the small sizes; `cargo run --release -p rauk-models -- all --large` the large
 //! ones. [`check`] runs a model and tests progress, which the checker itself cannot.
 
+pub mod bucket_move;
 pub mod check;
 pub mod commit_takeover;
 pub mod cuts;

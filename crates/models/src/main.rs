@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use rauk_models::check::{self, Seen, Settles};
-use rauk_models::{commit_takeover, cuts, follower_reads, foreign_keys, group_entry, in_sync, least_timestamp};
+use rauk_models::{
+    bucket_move, commit_takeover, cuts, follower_reads, foreign_keys, group_entry, in_sync, least_timestamp,
+};
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
@@ -18,6 +20,7 @@ enum Name {
     FollowerReads,
     ForeignKeys,
     GroupEntry,
+    BucketMove,
     All,
 }
 
@@ -86,6 +89,12 @@ fn main() -> ExitCode {
         for (second, size) in group_entry::sizes(options.large).into_iter().skip(options.skip) {
             let model = group_entry::GroupEntry { second, size, mutation: None };
             holds &= safe(&format!("{second:?} {size:?}"), model, options.threads);
+        }
+    }
+    if wanted(Name::BucketMove) {
+        for (first, size) in bucket_move::sizes(options.large).into_iter().skip(options.skip) {
+            let model = bucket_move::BucketMove { first, size, mutation: None };
+            holds &= safe(&format!("{first:?} {size:?}"), model, options.threads);
         }
     }
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
