@@ -3,7 +3,7 @@
 //! No manual says in which order rows and assignments of a change are taken, and some answers depend on it: in an UPDATE
 //! of several tables an assignment sees its row as the assignments before it have left it, or as it was; a DELETE comes to
 //! a parent before or behind the row whose cascade deletes what refers to it, or finds a row gone that a cascade has
-//! deleted; a subquery of an INSERT is computed before or behind the cascade of a row before it. MariaDB is asked in each order that can be written down. What is left out: orders of rows that no ORDER BY and
+//! deleted; a subquery of an INSERT is computed before or behind the row before it and its cascade. MariaDB is asked in each order that can be written down. What is left out: orders of rows that no ORDER BY and
 //! no order of tables gives.
 
 use super::names::Names;
@@ -30,7 +30,7 @@ fn orders(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
             };
             orders(change, names).into_iter().map(through).collect()
         }
-        Statement::Insert { source: Source::Rows(rows), .. } if names.has_foreign_keys() => of_values(statement, rows),
+        Statement::Insert { source: Source::Rows(rows), .. } => of_values(statement, rows),
         Statement::Update { from: From::Join { .. }, set, .. } => of_assignments(statement, set),
         Statement::Delete { from, order, .. } if order.is_empty() && names.has_foreign_keys() => match from {
             From::Join { .. } => of_tables(statement, from),
@@ -67,7 +67,7 @@ fn of_assignments(statement: &Statement, set: &[(Expr, Expr)]) -> Vec<Statement>
     vec![with(vec![set[1].clone(), set[0].clone()]), with(vec![set[0].clone(), (set[1].0.clone(), after)])]
 }
 
-/// All rows before the first is stored, whose cascade may change what a subquery reads.
+/// All rows before the first is stored, which a subquery of the next may read, as what its cascade leaves.
 fn of_values(statement: &Statement, rows: &[Vec<Expr>]) -> Vec<Statement> {
     let is_query = |expr: &Expr| matches!(expr, Expr::Subquery { .. });
     let is_default = |expr: &Expr| matches!(expr, Expr::Literal { text, .. } if text == "DEFAULT");

@@ -127,16 +127,24 @@ impl Search {
     }
 }
 
-/// Whether something is computed from an aggregate that fails with this code: MariaDB computes it when there is no
-/// row yet.
+/// Whether something is computed from an aggregate, or from constants, that fails with this code: MariaDB computes it when
+/// there is no row yet.
 pub fn may_fail_before_rows(statement: &Statement, code: u16) -> bool {
     let mut found = false;
     walk(statement, &mut |node| {
         if let Node::Expr(expr @ Expr::Form { arguments, .. }) = node {
-            found |= may_fail(expr, code) && arguments.iter().any(has_aggregate);
+            found |= may_fail(expr, code) && (arguments.iter().any(has_aggregate) || arguments.iter().all(is_constant));
         }
     });
     found
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal { .. } => true,
+        Expr::Form { form, arguments, .. } => !is_aggregate(form) && arguments.iter().all(is_constant),
+        _ => false,
+    }
 }
 
 fn has_aggregate(expr: &Expr) -> bool {

@@ -177,7 +177,7 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
         ],
     ) | extremes_of_texts(statement)
         | unsigned_bits(statement)
-        | wide_quotients(statement)
+        | wide_integers(statement)
         | largest_times(statement)
         | bits_of_frames(statement)
 }
@@ -219,10 +219,10 @@ fn bits_of_frames(statement: &mut Statement) -> bool {
     })
 }
 
-/// MariaDB thinks the quotient of DIV as short as its left side, sign left out.
-fn wide_quotients(statement: &mut Statement) -> bool {
+/// MariaDB thinks these shorter than they are: the quotient of DIV as short as its left side, sign left out.
+fn wide_integers(statement: &mut Statement) -> bool {
     each(statement, &mut |expr| match expr {
-        Expr::Form { form: "({0} DIV {1})", .. } => wrap(expr, "({0} + 0)"),
+        Expr::Form { form: "({0} DIV {1})" | "ABS({0})", class: Class::Integer, .. } => wrap(expr, "({0} + 0)"),
         _ => Step::Same,
     })
 }
