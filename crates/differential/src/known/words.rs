@@ -6,6 +6,7 @@
 //!
 //! Each function changes a statement and says whether there was something to change.
 
+use super::evidence::is_null;
 use super::names::Names;
 use super::{Kind, Test, layers};
 use crate::generate::forms::{AGGREGATES, BITS, CHOICES, STATISTICS};
@@ -180,6 +181,18 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
         | wide_integers(statement)
         | largest_times(statement)
         | bits_of_frames(statement)
+        | extremes_of_null(statement)
+}
+
+/// The least of nothing but NULL has no type; it is a text to MariaDB.
+fn extremes_of_null(statement: &mut Statement) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, class } if arguments.iter().all(is_null) => {
+            *expr = Expr::literal("NULL", *class);
+            Step::Changed
+        }
+        _ => Step::Same,
+    })
 }
 
 /// The largest TIME has no fraction.
