@@ -4,6 +4,7 @@
 //! computes, and under a LIMIT or an EXISTS no more rows are made than are asked for. What such a place computes for a
 //! row that the result does not need may fail, or not be computed. Everywhere else an error is an error for both.
 
+use super::evidence::is_null;
 use super::words::is_aggregate;
 use crate::tree::visit::{Node, walk};
 use crate::tree::{Body, Class, Expr, From, Query, Select, Statement};
@@ -112,7 +113,8 @@ impl Search {
                 let stops =
                     ["FIELD(", "COUNT(DISTINCT {0}, {1}", "SUBSTRING("].iter().any(|begin| form.starts_with(begin));
                 for (at, argument) in arguments.iter().enumerate() {
-                    self.expr(argument, is_open || stops && at > 0);
+                    let stops = stops && at > 0 || arguments[..at].iter().any(is_null);
+                    self.expr(argument, is_open || stops);
                 }
             }
             Expr::Subquery { arguments, query, .. } => {
