@@ -224,13 +224,18 @@ fn rows_go(reference: &[Row], rauk: &[Row], go: &dyn Fn(usize, &Cell, &Cell) -> 
             None => others.push(row),
         }
     }
-    others.into_iter().all(|row| match left.iter().position(|other| same(row, other)) {
-        Some(at) => {
-            left.swap_remove(at);
-            true
-        }
-        None => false,
+    others.into_iter().all(|row| {
+        // Of several that it goes with, the nearest.
+        let going = left.iter().enumerate().filter(|(_, other)| same(row, other));
+        let nearest = going.min_by(|(_, a), (_, b)| distance(row, a).total_cmp(&distance(row, b))).map(|(at, _)| at);
+        nearest.map(|at| left.swap_remove(at)).is_some()
     })
+}
+
+/// How far the numbers of two rows are from each other.
+fn distance(row: &Row, other: &Row) -> f64 {
+    let cells = row.iter().zip(other).filter_map(|(a, b)| Some((number(a)? - number(b)?).abs()));
+    cells.filter(|distance| distance.is_finite()).sum()
 }
 
 pub fn number(cell: &Cell) -> Option<f64> {

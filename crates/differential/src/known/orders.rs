@@ -3,7 +3,7 @@
 //! No manual says in which order rows and assignments of a change are taken, and some answers depend on it: in an UPDATE
 //! of several tables an assignment sees its row as the assignments before it have left it, or as it was; a DELETE comes to
 //! a parent before or behind the row whose cascade deletes what refers to it, or finds a row gone that a cascade has
-//! deleted; a subquery of an INSERT is computed before or behind the cascade of a row before it. MariaDB is asked in each order that can be written down. What is left out: orders of rows that no ORDER BY and
+//! deleted; an UPDATE gives a row the value that another one had, which a cascade follows; a subquery of an INSERT is computed before or behind the row before it and its cascade. MariaDB is asked in each order that can be written down. What is left out: orders of rows that no ORDER BY and
 //! no order of tables gives.
 
 use super::names::Names;
@@ -30,8 +30,11 @@ fn orders(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
             };
             orders(change, names).into_iter().map(through).collect()
         }
-        Statement::Insert { source: Source::Rows(rows), .. } if names.has_foreign_keys() => of_values(statement, rows),
+        Statement::Insert { source: Source::Rows(rows), .. } => of_values(statement, rows),
         Statement::Update { from: From::Join { .. }, set, .. } => of_assignments(statement, set),
+        Statement::Update { from: From::Table { .. }, order, .. } if order.is_empty() && names.has_foreign_keys() => {
+            of_rows(statement, names)
+        }
         Statement::Delete { from, order, .. } if order.is_empty() && names.has_foreign_keys() => match from {
             From::Join { .. } => of_tables(statement, from),
             _ => of_rows(statement, names),
@@ -67,7 +70,7 @@ fn of_assignments(statement: &Statement, set: &[(Expr, Expr)]) -> Vec<Statement>
     vec![with(vec![set[1].clone(), set[0].clone()]), with(vec![set[0].clone(), (set[1].0.clone(), after)])]
 }
 
-/// All rows before the first is stored, whose cascade may change what a subquery reads.
+/// All rows before the first is stored, which a subquery of the next may read, as what its cascade leaves.
 fn of_values(statement: &Statement, rows: &[Vec<Expr>]) -> Vec<Statement> {
     let is_query = |expr: &Expr| matches!(expr, Expr::Subquery { .. });
     let is_default = |expr: &Expr| matches!(expr, Expr::Literal { text, .. } if text == "DEFAULT");
@@ -126,11 +129,15 @@ fn ways(from: &From) -> Vec<From> {
 
 /// By each column, upwards and downwards.
 fn of_rows(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
-    let Statement::Delete { from: From::Table { alias, .. }, .. } = statement else { return Vec::new() };
+    let (Statement::Delete { from: From::Table { alias, .. }, .. }
+    | Statement::Update { from: From::Table { alias, .. }, .. }) = statement
+    else {
+        return Vec::new();
+    };
     let columns = names.target().map(|table| table.columns.as_slice()).unwrap_or_default();
     let ordered = |(column, descending): (&crate::schema::Column, bool)| {
         let mut other = statement.clone();
-        if let Statement::Delete { order, .. } = &mut other {
+        if let Statement::Delete { order, .. } | Statement::Update { order, .. } = &mut other {
             *order = vec![OrderKey { expr: Expr::column(alias, &column.name, column.class()), descending }];
         }
         other

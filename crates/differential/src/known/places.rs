@@ -4,6 +4,7 @@
 //! computes, and under a LIMIT or an EXISTS no more rows are made than are asked for. What such a place computes for a
 //! row that the result does not need may fail, or not be computed. Everywhere else an error is an error for both.
 
+use super::evidence::is_null;
 use super::words::is_aggregate;
 use crate::tree::visit::{Node, walk};
 use crate::tree::{Body, Class, Expr, From, Query, Select, Statement};
@@ -112,7 +113,8 @@ impl Search {
                 let stops =
                     ["FIELD(", "COUNT(DISTINCT {0}, {1}", "SUBSTRING("].iter().any(|begin| form.starts_with(begin));
                 for (at, argument) in arguments.iter().enumerate() {
-                    self.expr(argument, is_open || stops && at > 0);
+                    let stops = stops && at > 0 || arguments[..at].iter().any(is_null);
+                    self.expr(argument, is_open || stops);
                 }
             }
             Expr::Subquery { arguments, query, .. } => {
@@ -127,16 +129,24 @@ impl Search {
     }
 }
 
-/// Whether something is computed from an aggregate that fails with this code: MariaDB computes it when there is no
-/// row yet.
+/// Whether something is computed from an aggregate, or from constants, that fails with this code: MariaDB computes it when
+/// there is no row yet.
 pub fn may_fail_before_rows(statement: &Statement, code: u16) -> bool {
     let mut found = false;
     walk(statement, &mut |node| {
         if let Node::Expr(expr @ Expr::Form { arguments, .. }) = node {
-            found |= may_fail(expr, code) && arguments.iter().any(has_aggregate);
+            found |= may_fail(expr, code) && (arguments.iter().any(has_aggregate) || arguments.iter().all(is_constant));
         }
     });
     found
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal { .. } => true,
+        Expr::Form { form, arguments, .. } => !is_aggregate(form) && arguments.iter().all(is_constant),
+        _ => false,
+    }
 }
 
 fn has_aggregate(expr: &Expr) -> bool {

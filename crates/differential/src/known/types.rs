@@ -23,8 +23,8 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // MySQL 8 keeps a mix of signed and unsigned numbers, and ROUND and minus of a whole number, an integer where
-        // MariaDB makes it a DECIMAL. Numbers of rows are unsigned in MySQL 8. How long an integer is decides whether
+        // MySQL 8 keeps a mix of signed and unsigned numbers, ROUND and minus of a whole number and TIME_TO_SEC an integer
+        // where MariaDB makes it a DECIMAL. Numbers of rows are unsigned in MySQL 8. How long an integer is decides whether
         // FLOOR and its kin of a DECIMAL are integers; MariaDB counts digits of literals.
         name: "integers that are DECIMAL",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/mathematical-functions.html",
@@ -35,7 +35,9 @@ pub const KINDS: &[Kind] = &[
                 e.shows_column(at, &|column| unsigned(column.kind.sql)) || of(UNSIGNED)
             };
             match (reference, rauk) {
-                (Family::Decimal, Family::Integer) => is_unsigned() || of(&["ROUND(", "(- {0})"]) || has_long(e, at),
+                (Family::Decimal, Family::Integer) => {
+                    is_unsigned() || of(&["ROUND(", "(- {0})", "TIME_TO_SEC("]) || has_long(e, at)
+                }
                 (Family::Integer, Family::Decimal) => {
                     of(&["ROW_NUMBER(", "RANK(", "DENSE_RANK(", "NTILE("]) || of(&["CEILING(", "FLOOR(", "ROUND("])
                 }

@@ -57,7 +57,8 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         // The year zero has four digits in MySQL. A YEAR and a TINYINT agree on a number here; they are a TINYINT in
-        // MariaDB, that has no year. TO_DAYS of the zero date is NULL by MySQL's manual.
+        // MariaDB, that has no year. TO_DAYS of the zero date is NULL by MySQL's manual, and so is TIMESTAMPDIFF, which
+        // MariaDB gives where the zero date is the least of a group.
         name: "years and days",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/year.html",
         test: Test::Value(|e, at, a, b| {
@@ -65,7 +66,14 @@ pub const KINDS: &[Kind] = &[
             let is_zero = |cell: &Cell| matches!(cell.as_deref(), Some(b"0000" | b"0"));
             let is_cut = matches!(a.as_deref(), Some(b"127" | b"255")) && (of("TINYINT") || of("BOOL"));
             let is_day = || b.is_none() && number(a) == Some(0.0) && e.shows(at, &|expr| begins(expr, &["TO_DAYS("]));
-            (is_zero(a) && is_zero(b) || is_cut) && of("YEAR") || is_day()
+            let is_least = |expr: &Expr| match expr {
+                Expr::Form { form, arguments, .. } => {
+                    form.starts_with("TIMESTAMPDIFF(") && arguments.iter().any(|argument| begins(argument, &["MIN("]))
+                }
+                _ => false,
+            };
+            let is_span = || b.is_none() && number(a).is_some() && e.shows(at, &is_least);
+            (is_zero(a) && is_zero(b) || is_cut) && of("YEAR") || is_day() || is_span()
         }),
     },
     Kind {

@@ -6,6 +6,7 @@
 //!
 //! Each function changes a statement and says whether there was something to change.
 
+use super::evidence::is_null;
 use super::names::Names;
 use super::{Kind, Test, layers};
 use crate::generate::forms::{AGGREGATES, BITS, CHOICES, STATISTICS};
@@ -177,9 +178,21 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
         ],
     ) | extremes_of_texts(statement)
         | unsigned_bits(statement)
-        | wide_quotients(statement)
+        | wide_integers(statement)
         | largest_times(statement)
         | bits_of_frames(statement)
+        | extremes_of_null(statement)
+}
+
+/// The least of nothing but NULL has no type; it is a text to MariaDB.
+fn extremes_of_null(statement: &mut Statement) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, class } if arguments.iter().all(is_null) => {
+            *expr = Expr::literal("NULL", *class);
+            Step::Changed
+        }
+        _ => Step::Same,
+    })
 }
 
 /// The largest TIME has no fraction.
@@ -219,10 +232,10 @@ fn bits_of_frames(statement: &mut Statement) -> bool {
     })
 }
 
-/// MariaDB thinks the quotient of DIV as short as its left side, sign left out.
-fn wide_quotients(statement: &mut Statement) -> bool {
+/// MariaDB thinks these shorter than they are: the quotient of DIV as short as its left side, sign left out.
+fn wide_integers(statement: &mut Statement) -> bool {
     each(statement, &mut |expr| match expr {
-        Expr::Form { form: "({0} DIV {1})", .. } => wrap(expr, "({0} + 0)"),
+        Expr::Form { form: "({0} DIV {1})" | "ABS({0})", class: Class::Integer, .. } => wrap(expr, "({0} + 0)"),
         _ => Step::Same,
     })
 }
