@@ -114,6 +114,16 @@ fn check_type(column: &Column) -> Result<DataType, Failure> {
         TypeKind::Char | TypeKind::VarChar => Ok(DataType { length: ty.length, ..collated }),
         TypeKind::Binary | TypeKind::VarBinary => Ok(DataType { length: ty.length, ..plain }),
         TypeKind::TinyText | TypeKind::Text | TypeKind::MediumText | TypeKind::LongText => Ok(collated),
+        TypeKind::Geometry => {
+            let known = ty.geometry_kind().is_some() && (ty.scale == 0 || ty.reference_system().is_some());
+            if !known {
+                return Err(refused(
+                    codes::WRONG_FIELD_SPEC,
+                    format!("Incorrect column specifier for column '{name}'"),
+                ));
+            }
+            Ok(DataType { precision: ty.precision, scale: ty.scale, ..plain })
+        }
         TypeKind::Decimal => {
             check_scale(ty, 65, name)?;
             Ok(DataType { precision: ty.precision, scale: ty.scale, ..plain })

@@ -62,11 +62,12 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A member whose services do not start may have been taken for gone, and hear of it a little later.
 const HEAR: Duration = Duration::from_secs(2);
 
-/// Of openraft nothing: it writes some twenty errors a second while a node is gone, and what it does and fails at is told by the crate around it.
+/// Of openraft nothing: it writes some twenty errors a second while a node is gone, and what it does and fails at is told by the crate around it. Of
+/// geo nothing: it warns of each geometry that is not valid, which clients may have as many of as they like.
 fn filter_of(level: &str) -> String {
     match level {
-        "info" => "info,openraft=off".into(),
-        "warn" => "warn,openraft=off".into(),
+        "info" => "info,openraft=off,geo=off".into(),
+        "warn" => "warn,openraft=off,geo=off".into(),
         other => other.into(),
     }
 }

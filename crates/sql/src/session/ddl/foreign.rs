@@ -174,8 +174,15 @@ pub fn give_way(draft: &mut TableDraft, new: &IndexDraft) {
     }
 }
 
-/// Adds the indexes that new foreign keys need and that nobody has declared.
-pub fn with_indexes(draft: &mut TableDraft) {
+/// Adds the indexes that new foreign keys need and that nobody has declared. Error 1170: a geometry is in keys by a prefix alone, even a POINT.
+pub fn with_indexes(draft: &mut TableDraft) -> Result<(), MysqlError> {
+    let is_new = |key: &&ForeignKeyDraft| key.brings.is_some();
+    for name in draft.foreign_keys.iter().filter(is_new).flat_map(|key| &key.columns) {
+        if draft.column(name).is_some_and(|at| draft.columns[at].ty.is_geometry()) {
+            let message = format!("BLOB/TEXT column '{name}' used in key specification without a key length");
+            return Err(MysqlError::new(codes::BLOB_KEY_WITHOUT_LENGTH, message));
+        }
+    }
     let inline: Vec<IndexDraft> = draft
         .columns
         .iter()
@@ -217,6 +224,7 @@ pub fn with_indexes(draft: &mut TableDraft) {
     for (moved, (at, index)) in wanted.enumerate() {
         draft.indexes.insert(at + moved, index);
     }
+    Ok(())
 }
 
 /// The foreign keys of a table whose columns are these.

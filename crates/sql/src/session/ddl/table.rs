@@ -189,7 +189,7 @@ impl TableDraft {
             return Err(MysqlError::new(4028, "A table must have at least one visible column."));
         }
         self.settle_key_columns()?;
-        foreign::with_indexes(&mut self);
+        foreign::with_indexes(&mut self)?;
         let inline = self.columns.iter().filter_map(|c| {
             let kind = match c.key? {
                 columns::InlineKey::Primary => IndexKind::Primary,
