@@ -276,7 +276,7 @@ fn read_many_100(bencher: Bencher) {
         random_keys(&mut keys);
         out.clear();
         let mut done = [false; MANY as usize];
-        let copy = &mut |_: usize, row: Found<'_>| row.unwrap().1.append_to(out);
+        let copy = &mut |_: usize, row: Found<'_>| row.unwrap().1.append_to(&mut out);
         block_on(db.read_many(t, &keys, &mut done, copy)).unwrap();
         black_box(out.len())
     });

@@ -144,6 +144,8 @@ fn restarts_find_what_was_kept() {
         }
         assert!(block_on(contents(&db, &t)) == expected, "after step {step}");
     }
+    // Pages that stay.
+    block_on(update_nothing(&db, &t));
     let before = db.memory_used();
     block_on(async {
         for id in 0..6 {

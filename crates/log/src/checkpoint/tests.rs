@@ -140,6 +140,6 @@ fn manifest_and_removal() {
         Manifest::load(&opened()).unwrap_err();
         file.write_all_at(&byte, at).unwrap();
     }
-    file.write_all_at(&[3], 8).unwrap();
-    assert!(matches!(Manifest::load(&opened()).unwrap_err(), LogError::NewerVersion { found: 3, known: 2, .. }));
+    file.write_all_at(&[4], 8).unwrap();
+    assert!(matches!(Manifest::load(&opened()).unwrap_err(), LogError::NewerVersion { found: 4, known: 3, .. }));
 }

@@ -191,9 +191,11 @@ impl Call<'_> {
                 Err(error) => {
                     let error = failed_append(self.node, error);
                     if self.node.check_running().is_err() {
+                        prepared.forget();
                         return Err(error);
                     }
                     unwritten.failed.extend(prepared.writes(probes).map(|(i, _)| (number(i), error.clone())));
+                    prepared.forget();
                 }
             }
             Ok(held)
