@@ -57,6 +57,12 @@ pub struct Slice<'a> {
 const FAR_ROWS: usize = 4096;
 const FAR_LOCKED_ROWS: usize = 256;
 
+/// By which index rows are found, for the counts. All rows in the order of the primary key are found by none.
+fn found_by(request: &ScanRequest) -> Option<IndexId> {
+    let all = matches!((&request.low, &request.high), (Bound::Unbounded, Bound::Unbounded));
+    request.index.filter(|index| !(all && *index == IndexId::PRIMARY))
+}
+
 impl Walk {
     pub fn new(request: ScanRequest, partitions: Range<u16>, pushdown: Option<Arc<dyn Pushdown>>) -> Walk {
         Walk { request, partitions, place: Place::default(), range_locked: false, pushdown }
@@ -147,7 +153,7 @@ impl Transaction {
         let result = held.try_with(|p| p.scan(request, position, SLICE, &mut access, visit)).ok()?;
         let observed = access.observed;
         self.observed = self.observed.max(observed);
-        self.count_reads(table, request.index, rows.into());
+        self.count_reads(table, found_by(request), rows.into());
         // As much as a point read for each few rows.
         let weight = 1 + rows / 16;
         match result {
@@ -191,7 +197,7 @@ impl Transaction {
             _ => unreachable!("a scan shows what it has scanned"),
         };
         let result = self.scan_within(table, partition, view, request, place, slice, show).await;
-        self.count_reads(table, request.index, rows);
+        self.count_reads(table, found_by(request), rows);
         result
     }
 

@@ -85,6 +85,7 @@ impl Session {
             Some(ran) => Ran { failed, ..ran },
             None => self.count_text(sql, failed),
         };
+        self.note_end();
         // A text that has done nothing is a comment.
         if kind.is_some() || failed {
             self.process.kinds.note(kind, &ran);

@@ -478,6 +478,7 @@ impl Session {
         let (read, wrote) = plan.plan.uses();
         open.tracked.read |= read;
         open.tracked.wrote |= wrote;
+        self.note_tables(plan, autocommit);
         self.context.new_last_insert_id = None;
         open.transaction.set_lock_wait_timeout(self.settings.lock_wait_timeout);
         open.transaction.set_foreign_key_checks(self.settings.foreign_key_checks);

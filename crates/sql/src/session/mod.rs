@@ -25,6 +25,7 @@
 //! temporary     temporary tables
 //! diagnostics   GET DIAGNOSTICS, SIGNAL
 //! digests       what statements cost, by digest and by kind
+//! tables_in_use which tables sessions use and wait for
 //! accounting    counting a statement when it has ended
 //! tracking      what a session reports of its changes
 //! collect       a sink that keeps results in memory, for shells and tests
@@ -65,6 +66,7 @@ pub(crate) mod statistics;
 mod status;
 pub(crate) mod system;
 mod table_locks;
+mod tables_in_use;
 mod temporary;
 mod tracking;
 pub(crate) mod transactions;

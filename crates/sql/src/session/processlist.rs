@@ -3,6 +3,7 @@
 use super::digests::{Accounts, Kinds};
 use super::engine::{Client, Engine};
 use super::status::{Counters, Retired};
+use super::tables_in_use::TablesInUse;
 use futures::task::AtomicWaker;
 use parking_lot::{Mutex, RwLock};
 use rauk_node::member::processes::{KillOutcome, ProcessInfo, Processes};
@@ -41,6 +42,7 @@ pub struct Process {
     pub host: String,
     pub tls_cipher: Option<String>,
     pub database: Mutex<Option<String>>,
+    pub(crate) tables: Mutex<TablesInUse>,
     /// The running statement; empty when idle.
     info: Mutex<String>,
     /// Start of the statement, or of idling, in microseconds of the engine's clock.
@@ -152,6 +154,7 @@ impl ProcessList {
             host: host.to_string(),
             tls_cipher: client.tls_cipher.clone(),
             database: Mutex::new(None),
+            tables: Mutex::default(),
             info: Mutex::new(String::new()),
             since_micros: AtomicI64::new(now_micros),
             running: AtomicBool::new(false),

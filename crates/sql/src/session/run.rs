@@ -188,6 +188,7 @@ impl Session {
         self.count(statement);
         self.check_expired(statement)?;
         self.may_run(statement)?;
+        self.note_wanted(statement);
         Ok(match statement {
             Statement::Query(query) if query.into.is_some() => {
                 let into = query.into.as_ref().expect("it is there");

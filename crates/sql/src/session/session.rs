@@ -12,6 +12,7 @@ use super::server::SessionServer;
 use super::status::Counter;
 use super::system;
 use super::table_locks::Locked;
+use super::tables_in_use::Noted;
 use super::temporary::TemporaryTables;
 use super::tracking::Tracker;
 use super::transactions::{NextTransaction, OpenTransaction};
@@ -83,6 +84,7 @@ pub struct Session {
     /// Buffers for the normal form of a statement.
     pub(crate) normal: Normal,
     pub(crate) run: Running,
+    pub(crate) noted: Noted,
 }
 
 impl Drop for Session {
@@ -203,6 +205,7 @@ impl Session {
             parameter_types: Vec::new(),
             normal: Normal::default(),
             run: Running::default(),
+            noted: Noted::default(),
         };
         session.activate(roles);
         session.set_client_collation();
@@ -259,6 +262,7 @@ impl Session {
         self.handlers.clear();
         self.drop_all_temporary();
         self.context.user_locks.release_all();
+        self.note_end();
         self.next = NextTransaction::default();
         self.prepared.clear();
         self.named.clear();

@@ -8,7 +8,7 @@ use crate::parse::print::without_database;
 use crate::parse::{self, Statement};
 use crate::session::errors;
 use crate::session::session::Session;
-use crate::session::system::s;
+use crate::session::system::{self, s};
 use crate::session::users::Privileges;
 use crate::stack;
 use rauk_types::{MysqlError, Value, ViewAlgorithm, ViewCheck, ViewSchema, ViewSecurity};
@@ -18,8 +18,16 @@ impl Session {
     pub(super) fn show_create_view(&self, name: &TableName) -> Result<Table, MysqlError> {
         let (database, name) = self.qualified(name)?;
         self.require_table("SELECT", &database, &name, Privileges::SELECT)?;
-        match self.engine.database.view(&database, &name) {
+        let view = match database == system::SYS {
+            true => system::sys_view(&name).cloned(),
+            false => self.engine.database.view(&database, &name),
+        };
+        match view {
             Some(view) => self.view_text(&view),
+            None if system::is_system(&database) => {
+                system::schema(&database, &name)?;
+                Err(errors::wrong_object(&database, &name, "VIEW"))
+            }
             None => {
                 // Whether it is a table, or nothing.
                 self.stored_table(&database, &name)?;

@@ -137,6 +137,41 @@ fn waits_for_row_locks_are_shown() {
 }
 
 #[test]
+fn who_holds_up_a_ddl_is_shown() {
+    let server = server();
+    let (mut a, mut b, mut c) = (server.session(), server.session(), server.session());
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    a.ok("CREATE TABLE u (id INT PRIMARY KEY)");
+    let locks = "SELECT OBJECT_NAME, LOCK_TYPE, LOCK_STATUS, OWNER_THREAD_ID FROM performance_schema.metadata_locks ORDER BY OBJECT_NAME, LOCK_TYPE";
+    c.expect(locks, &[]);
+    a.ok("BEGIN");
+    a.run("SELECT * FROM t WHERE id = 1");
+    a.ok("INSERT INTO u VALUES (1)");
+    let (own, other) = (a.session.process.id, b.session.process.id);
+    let held = [format!("t|SHARED_READ|GRANTED|{own}"), format!("u|SHARED_WRITE|GRANTED|{own}")];
+    c.expect(locks, &[&held[0], &held[1]]);
+    let waiting = std::thread::spawn(move || {
+        let answer = b.run("ALTER TABLE t ADD COLUMN m INT");
+        (b, answer)
+    });
+    let begun = Instant::now();
+    let waits = "SELECT object_name, waiting_pid, waiting_query, blocking_pid, blocking_lock_type FROM sys.schema_table_lock_waits";
+    let expected = format!("t|{other}|ALTER TABLE t ADD COLUMN m INT|{own}|SHARED_READ");
+    while c.run(waits) != expected {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{}", c.run(locks));
+        std::thread::yield_now();
+    }
+    a.ok("COMMIT");
+    let (mut b, answer) = waiting.join().expect("the other session ends");
+    assert_eq!(answer, "OK 0");
+    c.expect(locks, &[]);
+    b.ok("LOCK TABLES t WRITE");
+    c.expect(locks, &[&format!("t|SHARED_NO_READ_WRITE|GRANTED|{other}")]);
+    b.ok("UNLOCK TABLES");
+    c.expect(locks, &[]);
+}
+
+#[test]
 fn sessions_and_accounts_are_listed() {
     let server = server();
     let mut t = server.session();
@@ -226,6 +261,11 @@ fn every_view_of_sys_can_be_read() {
     t.code("SELECT sys.nothing(1)", 1305);
     t.code("SELECT * FROM sys.nothing", 1146);
     t.code("DROP VIEW sys.version", 1044);
+    t.expect(
+        "SHOW CREATE VIEW sys.version",
+        &["version|CREATE ALGORITHM=UNDEFINED DEFINER=`mysql.sys`@`localhost` SQL SECURITY INVOKER VIEW `sys`.`version` AS SELECT '2.1.2' AS sys_version, VERSION() AS mysql_version|utf8mb4|utf8mb4_0900_ai_ci"],
+    );
+    t.code("SHOW CREATE VIEW sys.nothing", 1146);
     assert!(t.run("SHOW FULL TABLES FROM sys LIKE 'version'").ends_with("version|VIEW"));
     t.expect("SELECT TABLE_TYPE FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'sys' AND TABLE_NAME = 'x$statement_analysis'", &["VIEW"]);
     assert!(
