@@ -396,7 +396,7 @@ impl Insert<'_> {
                 }
                 OnDuplicate::Replace => {
                     let Some(old) = self.existing(&existing).await? else { continue };
-                    let last_unique = self.schema.indexes.iter().rev().find(|i| i.is_unique());
+                    let last_unique = self.schema.indexes.iter().rev().find(|i| i.forbids_duplicates());
                     // A hidden key is the row's own.
                     let seen = self.schema.visible_columns().len();
                     // Where others refer to the table, the row goes and comes again.
@@ -649,6 +649,10 @@ pub(super) fn check_length(value: &Value, column: &rauk_types::Column, row_numbe
 /// Keys have a largest size in bytes, whatever the number of characters.
 pub(crate) fn check_keys(schema: &TableSchema, key_defs: &[KeyDef], values: &[Value]) -> Result<(), MysqlError> {
     for (index, key_def) in schema.indexes.iter().zip(key_defs) {
+        // What is made of an array has limits of its own.
+        if index.elements().is_some() {
+            continue;
+        }
         let text: usize =
             index.parts.iter().filter_map(|p| values[p.column].as_ref().as_bytes()).map(<[u8]>::len).sum();
         if text * WORST_KEY_GROWTH <= MAX_KEY_BYTES - 256 {
@@ -686,7 +690,7 @@ pub(crate) fn duplicate(
             continue;
         }
         let start = text.len();
-        append_text(value, &part.ty, &mut text);
+        append_text(value, &schema.columns[part.column].ty, &mut text);
         if let Some(prefix) = part.prefix {
             let shown = String::from_utf8_lossy(&text[start..]).chars().take(prefix as usize).collect::<String>();
             text.truncate(start);

@@ -3,6 +3,6 @@
 mod cases;
 mod model;
 mod replica;
+mod several;
 mod support;
 mod waits;
-mod words;

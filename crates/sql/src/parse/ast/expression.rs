@@ -380,6 +380,8 @@ pub enum CastType {
     Double,
     Json,
     Year,
+    /// `type ARRAY`: of the elements of a document, in keys.
+    Array(Box<CastType>),
 }
 
 /// The units of INTERVAL, EXTRACT, TIMESTAMPADD and TIMESTAMPDIFF.

@@ -521,6 +521,10 @@ impl Printer<'_> {
             CastType::Double => self.text("double"),
             CastType::Json => self.text("json"),
             CastType::Year => self.text("year"),
+            CastType::Array(element) => {
+                self.cast_type(element)?;
+                self.text(" array")
+            }
         }
     }
 

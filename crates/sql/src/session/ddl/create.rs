@@ -345,6 +345,7 @@ fn of_result(column: &ResultColumn) -> columns::ColumnDraft {
         initial: None,
         key: None,
         generated: None,
+        elements: None,
         invisible: false,
     }
 }
