@@ -19,8 +19,9 @@
 #[cfg(test)]
 mod tests;
 
+use crate::index_keys::RowKeys;
 use crate::key::KeyPart;
-use crate::{Collation, IndexKind, IndexSchema, KeyDef, RowView, TableSchema, ValueRef};
+use crate::{Collation, IndexKind, IndexSchema, RowView, TableSchema, ValueRef};
 use serde::{Deserialize, Serialize};
 
 /// innodb_ft_min_token_size: shorter words are not indexed.
@@ -161,23 +162,6 @@ pub struct WordKeys {
     word: KeyPart,
 }
 
-/// The keys of one row in one index, in order, each once; used again for row after row.
-#[derive(Default)]
-pub struct RowWords {
-    bytes: Vec<u8>,
-    spans: Vec<(usize, usize)>,
-}
-
-impl RowWords {
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.spans.iter().map(|&(start, end)| &self.bytes[start..end])
-    }
-
-    pub fn contains(&self, key: &[u8]) -> bool {
-        self.spans.binary_search_by(|&(start, end)| self.bytes[start..end].cmp(key)).is_ok()
-    }
-}
-
 impl WordKeys {
     /// `None`: the index is not a full-text one.
     pub fn new(table: &TableSchema, index: &IndexSchema) -> Option<WordKeys> {
@@ -211,83 +195,17 @@ impl WordKeys {
     }
 
     /// The keys of a row.
-    pub fn collect(&self, row: &RowView<'_>, words: &mut RowWords) {
-        let RowWords { bytes, spans } = words;
-        bytes.clear();
-        spans.clear();
+    pub fn collect(&self, row: &RowView<'_>, words: &mut RowKeys) {
+        words.clear();
         let collation = self.collation();
         for &column in &self.columns {
             let ValueRef::Str(text) = row.get(column) else { continue };
             self.parser.for_each_token(text, |token| {
                 if self.parser.indexes(&token, collation) {
-                    let start = bytes.len();
-                    self.encode(token.text, bytes);
-                    spans.push((start, bytes.len()));
+                    words.push(|out| self.encode(token.text, out));
                 }
             });
         }
-        spans.sort_unstable_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
-        spans.dedup_by(|a, b| bytes[a.0..a.1] == bytes[b.0..b.1]);
-    }
-}
-
-/// How the keys of any index are made.
-#[derive(Clone, Debug, PartialEq)]
-pub enum IndexKeys {
-    /// One a row.
-    Row(KeyDef),
-    /// One for each word of a row.
-    Words(WordKeys),
-}
-
-impl IndexKeys {
-    pub fn new(table: &TableSchema, index: &IndexSchema) -> IndexKeys {
-        match WordKeys::new(table, index) {
-            Some(words) => IndexKeys::Words(words),
-            None => IndexKeys::Row(table.key_def(index)),
-        }
-    }
-
-    /// Calls `visit` with every key of a row. `key` is room for one.
-    #[inline]
-    pub fn for_each(&self, row: &RowView<'_>, key: &mut Vec<u8>, mut visit: impl FnMut(&[u8])) {
-        match self {
-            IndexKeys::Row(def) => {
-                key.clear();
-                def.encode_row(row, key);
-                visit(key);
-            }
-            IndexKeys::Words(def) => {
-                let mut words = RowWords::default();
-                def.collect(row, &mut words);
-                words.iter().for_each(visit);
-            }
-        }
-    }
-
-    /// Whether a row has a key. `room`: for a key.
-    #[inline]
-    pub fn has(&self, row: &RowView<'_>, key: &[u8], room: &mut Vec<u8>) -> bool {
-        match self {
-            IndexKeys::Row(def) => {
-                room.clear();
-                def.encode_row(row, room);
-                room == key
-            }
-            IndexKeys::Words(def) => {
-                let mut words = RowWords::default();
-                def.collect(row, &mut words);
-                words.contains(key)
-            }
-        }
-    }
-
-    /// Whether two rows have equal values in all columns of the index; `false` may still mean equal keys.
-    pub fn same_columns(&self, a: &RowView<'_>, b: &RowView<'_>) -> bool {
-        let same = |column: usize| a.get(column) == b.get(column);
-        match self {
-            IndexKeys::Row(def) => def.parts.iter().all(|part| same(part.column)),
-            IndexKeys::Words(def) => def.columns.iter().all(|column| same(*column)),
-        }
+        words.sort();
     }
 }

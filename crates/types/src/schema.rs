@@ -10,6 +10,7 @@
 //! it guards uniqueness and serves point lookups), and an ordered index local to
 //! each partition of the base table, for ranges. NULLs are not in the index table.
 
+use crate::elements::Elements;
 use crate::foreign::ForeignKey;
 use crate::fulltext::TextParser;
 use crate::key::KeyDef;
@@ -134,6 +135,8 @@ pub enum IndexKind {
     Ordered,
     /// One entry for each word of a row ([`crate::fulltext`]).
     FullText(TextParser),
+    /// One entry for each element of an array of a row ([`crate::elements`]).
+    Elements(Elements),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -203,7 +206,7 @@ impl IndexSchema {
 
     /// Whether its keys are those of rows, in an order: one a row.
     pub fn is_ordered(&self) -> bool {
-        !self.hash_only && !self.is_full_text()
+        !self.hash_only && !matches!(self.kind, IndexKind::FullText(_) | IndexKind::Elements(_))
     }
 
     /// Whether partitions keep entries for it.
@@ -215,9 +218,27 @@ impl IndexSchema {
         matches!(self.kind, IndexKind::FullText(_))
     }
 
-    /// Whether no two rows have equal keys.
+    /// The part that has a key for each element of an array.
+    pub fn elements(&self) -> Option<Elements> {
+        match self.kind {
+            IndexKind::Elements(elements) => Some(elements),
+            _ => None,
+        }
+    }
+
+    /// Whether no two rows have equal keys, and each has one.
     pub fn is_unique(&self) -> bool {
         matches!(self.kind, IndexKind::Primary | IndexKind::Unique)
+    }
+
+    /// Whether it is declared unique: as primary key, UNIQUE, or UNIQUE over the elements of an array.
+    pub fn forbids_duplicates(&self) -> bool {
+        self.kind == IndexKind::Primary || self.is_guarded()
+    }
+
+    /// Whether an index table guards its keys.
+    pub fn is_guarded(&self) -> bool {
+        self.kind == IndexKind::Unique || self.elements().is_some_and(|elements| elements.unique)
     }
 }
 
@@ -305,7 +326,12 @@ impl TableSchema {
 
     /// How the keys of `index` are encoded. Cache the result: it allocates.
     pub fn key_def(&self, index: &IndexSchema) -> KeyDef {
-        KeyDef::new(self, &index.parts)
+        let mut def = KeyDef::new(self, &index.parts);
+        if let Some(elements) = index.elements() {
+            let part = usize::from(elements.part);
+            def.parts[part] = elements.key_part(index.parts[part].column);
+        }
+        def
     }
 
     /// How the distribution columns are encoded; its bytes are hashed to a bucket. Each is encoded as in the primary key (prefix and

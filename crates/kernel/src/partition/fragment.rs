@@ -11,7 +11,7 @@ use crate::budget::MemoryBudget;
 use crate::hash_index::HashIndex;
 use crate::ordered_index::OrderedIndex;
 use crate::row_store::{RowId, RowStore};
-use rauk_types::{IndexId, IndexKeys, KeyDef, RowImage, RowView, RowWords, TableSchema, Timestamp, key};
+use rauk_types::{IndexId, IndexKeys, KeyDef, RowImage, RowKeys, RowView, TableSchema, Timestamp, key};
 use std::sync::Arc;
 
 pub(super) struct Index {
@@ -67,11 +67,7 @@ impl KeyList {
     pub fn push_all(&mut self, index: usize, keys: &IndexKeys, view: &RowView<'_>) {
         match keys {
             IndexKeys::Row(def) => self.push(index, def, view),
-            IndexKeys::Words(def) => {
-                let mut words = RowWords::default();
-                def.collect(view, &mut words);
-                words.iter().for_each(|key| self.push_key(index, key));
-            }
+            several => several.for_each(view, &mut Vec::new(), |key| self.push_key(index, key)),
         }
     }
 
@@ -220,12 +216,7 @@ impl Fragment {
                         list.pop();
                     }
                 }
-                IndexKeys::Words(def) => {
-                    let (mut words, mut others) = (RowWords::default(), RowWords::default());
-                    def.collect(&image, &mut words);
-                    def.collect(&other, &mut others);
-                    words.iter().filter(|key| !others.contains(key)).for_each(|key| list.push_key(position, key));
-                }
+                several => several.for_each_beyond(&image, &other, |key| list.push_key(position, key)),
             }
         }
     }

@@ -28,7 +28,7 @@ use crate::budget::Purpose;
 use crate::ordered_index::OrderedIndex;
 use crate::row_store::{RowHeader, RowId};
 use rauk_types::row::sparse;
-use rauk_types::{IndexKeys, LargeValue, RowImage, RowView, TableId, Timestamp, key};
+use rauk_types::{LargeValue, RowImage, RowView, TableId, Timestamp, key};
 
 /// Time in which a missing key was deleted, by table and key: what recovery remembers.
 pub(super) type Buried = hashbrown::HashMap<(TableId, Box<[u8]>), Timestamp, rustc_hash::FxBuildHasher>;
@@ -333,8 +333,8 @@ impl Fragment {
                 let (header, bytes) = rows.get(id);
                 let view = RowView::of(schema, header.layout, bytes);
                 index.def.for_each(&view, &mut room, |key| sorted.push(key, id));
-                // Words are many more than rows: they go in sorted runs.
-                if matches!(index.def, IndexKeys::Words(_)) && sorted.keys.len() >= RUN_BYTES {
+                // Words and elements are many more than rows: they go in sorted runs.
+                if !index.def.is_single() && sorted.keys.len() >= RUN_BYTES {
                     sorted.insert(&mut index.tree);
                 }
             }
@@ -343,7 +343,7 @@ impl Fragment {
     }
 }
 
-/// Bytes of keys after which a run of words is put into the tree.
+/// Bytes of keys after which a run of several keys a row is put into the tree.
 const RUN_BYTES: usize = 32 << 20;
 
 /// Entries that are to be sorted.

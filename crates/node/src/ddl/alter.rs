@@ -18,7 +18,7 @@ use rauk_kernel::budget::Purpose;
 use rauk_kernel::{RowId, Stop};
 use rauk_log::fault;
 use rauk_manage::JobStep;
-use rauk_types::{ForeignKey, IndexId, IndexKind, MysqlError, RowLayout, TableId, TableSchema, Value};
+use rauk_types::{ForeignKey, IndexId, MysqlError, RowLayout, TableId, TableSchema, Value};
 use std::sync::Arc;
 
 /// Rows put into a new ordered index in one hold of a partition.
@@ -124,7 +124,7 @@ impl Database {
         let held = Exclusive::lock_with(node, Some(old.info().clone()), beside, wait).await?;
         let old = &held.tables[0];
         let children = follow(node, old, &mut new, wait)?;
-        let builds = 1 + new.indexes.iter().filter(|i| i.kind == IndexKind::Unique).count();
+        let builds = 1 + new.indexes.iter().filter(|i| i.is_guarded()).count();
         let what = format!("ALTER TABLE {}.{}", new.database, new.name);
         let mut building = Building::start(node, what, old.schema.id, builds)?;
         let mut reserved = building.job.builds.clone().into_iter();
@@ -294,20 +294,18 @@ pub(super) struct Plan {
 impl Plan {
     /// How many index tables a new definition needs.
     pub fn fresh(new: &TableSchema) -> usize {
-        new.indexes.iter().filter(|i| i.kind == IndexKind::Unique && i.entry_table.is_none()).count()
+        new.indexes.iter().filter(|i| i.is_guarded() && i.entry_table.is_none()).count()
     }
 
     /// `new` comes from [`next_version`]; `ids` gives new table ids, as many as [`Plan::fresh`] says.
     pub fn make(old: &TableInfo, mut new: TableSchema, mut ids: impl FnMut() -> TableId) -> Plan {
         let mut fresh: Vec<IndexId> = Vec::new();
         for index in &mut new.indexes {
-            match index.kind {
-                IndexKind::Unique if index.entry_table.is_none() => {
-                    index.entry_table = Some(ids());
-                    fresh.push(index.id);
-                }
-                IndexKind::Unique => {}
-                IndexKind::Primary | IndexKind::Ordered | IndexKind::FullText(_) => index.entry_table = None,
+            if !index.is_guarded() {
+                index.entry_table = None;
+            } else if index.entry_table.is_none() {
+                index.entry_table = Some(ids());
+                fresh.push(index.id);
             }
         }
         let new = Arc::new(new);

@@ -162,11 +162,10 @@ pub(super) async fn fill_uniques(
     while reader.next().await? {
         for unique in new {
             entries.clear();
-            for row in reader.rows().filter(|row| !unique.key.has_null(row)) {
-                let (mut key, mut base) = (Vec::new(), Vec::new());
-                unique.key.encode_row(&row, &mut key);
+            for row in reader.rows() {
+                let mut base = Vec::new();
                 primary.encode_row(&row, &mut base);
-                entries.push((key, base));
+                unique.keys.for_each_unique(&row, |key| entries.push((key.to_vec(), base.clone())));
             }
             let refused = loop {
                 match enter(node, unique, &entries).await {

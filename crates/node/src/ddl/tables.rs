@@ -11,7 +11,7 @@ use crate::table::{TableInfo, entries};
 use crate::transaction::TxnOptions;
 use rauk_manage::{CatalogError, Command};
 use rauk_types::error::codes;
-use rauk_types::{Collation, IndexKind, MysqlError, RowLayout, TableId, TableSchema};
+use rauk_types::{Collation, MysqlError, RowLayout, TableId, TableSchema};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Node {
         schema.entry_of = None;
         schema.layouts = vec![Arc::new(RowLayout::for_columns(0, &schema.columns))];
         for index in &mut schema.indexes {
-            index.entry_table = (index.kind == IndexKind::Unique).then(&mut ids);
+            index.entry_table = index.is_guarded().then(&mut ids);
         }
         let mut all = vec![];
         for index in &schema.indexes {

@@ -215,6 +215,10 @@ fn check_indexes(table: &mut TableSchema) -> Result<(), Failure> {
         if index.is_full_text() {
             return Err(refused(codes::NOT_SUPPORTED_YET, "This version of Rauk makes full-text indexes by SQL only"));
         }
+        if index.elements().is_some() {
+            let text = "This version of Rauk makes multi-valued indexes by SQL only";
+            return Err(refused(codes::NOT_SUPPORTED_YET, text));
+        }
         check_parts(index, columns)?;
         // A key that is not unique is ordered in any case.
         index.hash_only &= index.is_unique();
@@ -224,7 +228,7 @@ fn check_indexes(table: &mut TableSchema) -> Result<(), Failure> {
         IndexKind::Primary => 0,
         IndexKind::Unique if index.parts.iter().all(|p| !columns[p.column].nullable) => 1,
         IndexKind::Unique => 2,
-        IndexKind::Ordered | IndexKind::FullText(_) => 3,
+        IndexKind::Ordered | IndexKind::FullText(_) | IndexKind::Elements(_) => 3,
     };
     // Ids in the order given, the primary key's is always the same; then MySQL's order.
     let mut next = 1;

@@ -14,7 +14,7 @@ use io::TableIo;
 use own::OwnRows;
 use parking_lot::Mutex;
 use rauk_kernel::partition::TableUsage;
-use rauk_types::{IndexId, KeyDef, TableId, TableSchema};
+use rauk_types::{IndexId, IndexKeys, KeyDef, TableId, TableSchema};
 use relations::{Children, Reference};
 use route::Route;
 use std::sync::Arc;
@@ -39,8 +39,10 @@ pub struct TableInfo {
 /// A unique index and its index table.
 pub struct UniqueIndex {
     pub id: IndexId,
-    /// Encodes the index key of a base row.
+    /// The shape of a key.
     pub key: KeyDef,
+    /// Makes the keys of a base row.
+    pub keys: IndexKeys,
     pub entries: Arc<TableInfo>,
 }
 
@@ -140,7 +142,12 @@ impl TableInfo {
             .iter()
             .filter_map(|index| {
                 let entries = entries_of(index.entry_table?);
-                Some(UniqueIndex { id: index.id, key: schema.key_def(index), entries })
+                Some(UniqueIndex {
+                    id: index.id,
+                    key: schema.key_def(index),
+                    keys: IndexKeys::new(&schema, index),
+                    entries,
+                })
             })
             .collect();
         let primary = schema.key_def(schema.primary());

@@ -78,7 +78,7 @@ impl Transaction {
         let mut row = |place: usize, row: Option<RowView<'_>>| {
             // The snapshot shows row and entry at one time: a row with another key was written by this very statement.
             let number = numbers[place];
-            visit(number, row.filter(|row| unique.key.matches(row, keys.get(number))))
+            visit(number, row.filter(|row| unique.keys.matches(row, keys.get(number))))
         };
         self.read_many(&info, &places, view, &mut found, &mut row).await?;
         for (number, _) in numbers.iter().zip(&found).filter(|(_, found)| **found) {

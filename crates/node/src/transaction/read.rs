@@ -158,7 +158,7 @@ impl Transaction {
             let partition = self.node.partition_of(info.route.bucket_of_key(&base, base_key.hash));
             let visit_row = &mut visit;
             let check = move |row: Option<RowView<'_>>| match row {
-                Some(row) if unique.key.matches(&row, key) => {
+                Some(row) if unique.keys.matches(&row, key) => {
                     Found::Row(visit_row.take().expect("called once")(Some(row)))
                 }
                 _ => Found::Other,
@@ -330,7 +330,7 @@ impl Transaction {
             let base = Key::of(&base);
             let partition = self.node.partition_of(info.route.bucket_of_key(base.bytes, base.hash));
             let wanted = |row: Option<RowView<'_>>| match (row, unique) {
-                (Some(row), Some(unique)) if !unique.key.matches(&row, key) => {
+                (Some(row), Some(unique)) if !unique.keys.matches(&row, key) => {
                     // It has another key since the entry was read. What has this one now is not known: that is a conflict.
                     at == ReadAt::Newest
                 }

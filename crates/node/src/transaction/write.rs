@@ -16,7 +16,8 @@ use crate::table::{TableInfo, UniqueIndex, entries};
 use rauk_kernel::{LockMode, ReadAt, Verdict, WaitPolicy};
 use rauk_types::error::codes;
 use rauk_types::row::large::LARGE_VALUE;
-use rauk_types::{IndexId, KeyDef, MysqlError, RowView, Value, row};
+use rauk_types::{IndexId, MysqlError, RowView, Value, row};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -85,9 +86,7 @@ impl Transaction {
                 if !matches!(step, Step::Done) {
                     break;
                 }
-                if let Some(key) = entry_key(&unique.key, row) {
-                    step = self.insert_entry(table, unique, &key, &image.key, number).await?;
-                }
+                step = self.insert_entries(table, unique, &entry_keys(unique, row), &image.key, number).await?;
             }
             match step {
                 Step::Done => {
@@ -180,24 +179,18 @@ impl Transaction {
                 if !matches!(step, Step::Done) {
                     break;
                 }
-                let (old_entry, new_entry) = (entry_key(&unique.key, old), entry_key(&unique.key, new));
-                step = match (old_entry, new_entry) {
-                    (Some(old), Some(new)) if old == new => {
-                        if moved {
-                            self.update_entry(unique, &new, &image.key).await?;
-                        }
-                        Step::Done
+                // Both are in order.
+                let (before, mut after) = (entry_keys(unique, old), entry_keys(unique, new));
+                for key in before.iter().filter(|key| after.binary_search(key).is_err()) {
+                    self.delete_entry(unique, key).await?;
+                }
+                if moved {
+                    for key in after.iter().filter(|key| before.binary_search(key).is_ok()) {
+                        self.update_entry(unique, key, &image.key).await?;
                     }
-                    (old, new) => {
-                        if let Some(old) = old {
-                            self.delete_entry(unique, &old).await?;
-                        }
-                        match new {
-                            Some(new) => self.insert_entry(table, unique, &new, &image.key, number).await?,
-                            None => Step::Done,
-                        }
-                    }
-                };
+                }
+                after.retain(|key| before.binary_search(key).is_err());
+                step = self.insert_entries(table, unique, &after, &image.key, number).await?;
             }
             match step {
                 Step::Done => {
@@ -247,7 +240,7 @@ impl Transaction {
             return Ok(false);
         }
         for unique in &table.uniques {
-            if let Some(key) = entry_key(&unique.key, row) {
+            for key in entry_keys(unique, row) {
                 self.delete_entry(unique, &key).await?;
             }
         }
@@ -352,7 +345,25 @@ impl Transaction {
         self.call(table, partition, view, &mut op, &mut |_| Verdict::Keep).await.map(Done::is)
     }
 
-    /// Enters a row into a unique index. On a duplicate, undoes everything from `number` on and locks the row in the way.
+    /// Enters a row into a unique index by all its keys there.
+    async fn insert_entries(
+        &mut self,
+        table: &TableInfo,
+        unique: &UniqueIndex,
+        index_keys: &[Vec<u8>],
+        base_key: &[u8],
+        number: u32,
+    ) -> Result<Step, NodeError> {
+        for index_key in index_keys {
+            let step = self.insert_entry(table, unique, index_key, base_key, number).await?;
+            if !matches!(step, Step::Done) {
+                return Ok(step);
+            }
+        }
+        Ok(Step::Done)
+    }
+
+    /// Enters a row into a unique index by one key. On a duplicate, undoes everything from `number` on and locks the row in the way.
     async fn insert_entry(
         &mut self,
         table: &TableInfo,
@@ -372,7 +383,7 @@ impl Transaction {
         self.undo_to(number);
         let existing = self.read_entry(unique, &place, partition, view).await?;
         let Some(existing) = existing else { return Ok(Step::Again) };
-        match self.lock_existing(table, &existing, |row| unique.key.matches(row, index_key)).await? {
+        match self.lock_existing(table, &existing, |row| unique.keys.matches(row, index_key)).await? {
             true => Ok(Step::Duplicate(unique.id, existing)),
             false => Ok(Step::Again),
         }
@@ -462,12 +473,12 @@ fn kept_bytes(old: &[Value], new: &[Value]) -> usize {
     kept.map(|(_, new)| bytes_of(new)).sum()
 }
 
-/// The row's key in a unique index; `None` when a part of it is NULL.
-fn entry_key(def: &KeyDef, row: &[Value]) -> Option<Vec<u8>> {
-    if def.parts.iter().any(|p| p.nullable && row[p.column].is_null()) {
-        return None;
-    }
-    let mut key = Vec::with_capacity(32);
-    def.encode_values(row, &mut key);
-    Some(key)
+/// Most often there is one.
+type EntryKeys = SmallVec<[Vec<u8>; 1]>;
+
+/// The row's keys in a unique index, in order.
+fn entry_keys(unique: &UniqueIndex, row: &[Value]) -> EntryKeys {
+    let mut keys = EntryKeys::new();
+    unique.keys.for_each_unique_value(row, |key| keys.push(key));
+    keys
 }

@@ -164,6 +164,20 @@ impl Role<'_> {
         }
     }
 
+    /// Error 1235 for CAST(… AS … ARRAY) anywhere but as the whole expression of a key.
+    fn check_arrays(&self, expr: &Expr) -> Result<(), MysqlError> {
+        fn has_array(expr: &Expr) -> bool {
+            let mut found = expr::elements_of(expr).is_some();
+            expr.for_each_child(&mut |child| found = found || crate::stack::grow(|| has_array(child)));
+            found
+        }
+        let misplaced = match (self, expr::elements_of(expr)) {
+            (Role::Key(_), Some((document, _))) => has_array(document),
+            _ => has_array(expr),
+        };
+        if misplaced { Err(expr::misplaced_array()) } else { Ok(()) }
+    }
+
     /// Error for a call that may not stand in the expression.
     fn check_calls(&self, expr: &Expr) -> Result<(), MysqlError> {
         match &expr.kind {
@@ -256,7 +270,7 @@ fn expression(tree: &Tree) -> &ast::Expr {
 fn bind_tree(tree: &Tree, schema: &TableSchema, role: Role<'_>, context: &BindContext) -> Result<Expr, MysqlError> {
     // Whoever writes the row, its columns are computed alike.
     let sql_mode = SqlMode { formats: Formats::default(), ..context.sql_mode };
-    let own = BindContext { sql_mode, memory: context.memory.clone(), ..BindContext::default() };
+    let own = BindContext { sql_mode, memory: context.memory.clone(), arrays: true, ..BindContext::default() };
     crate::stack::with_room(tree.height, || expr::bind(expression(tree), &mut OwnRow { schema, role }, &own))
 }
 
@@ -369,10 +383,18 @@ pub(crate) fn settle(schema: &mut TableSchema, beside: &[(String, String)]) -> R
     Ok(())
 }
 
-/// The type of a key's expression over the rows of a table, and its canonical text.
-pub(crate) fn settled_key(row: &TableSchema, index: &str, text: &str) -> Result<(DataType, String), MysqlError> {
+/// A key's expression over the rows of a table.
+pub(crate) struct SettledKey {
+    pub ty: DataType,
+    /// Canonical.
+    pub text: String,
+    /// The type of the elements of CAST(… AS … ARRAY).
+    pub elements: Option<DataType>,
+}
+
+pub(crate) fn settled_key(row: &TableSchema, index: &str, text: &str) -> Result<SettledKey, MysqlError> {
     let (bound, text) = settled(text, row, Role::Key(index), &BindContext::default())?;
-    Ok((bound.ty, text))
+    Ok(SettledKey { ty: bound.ty, text, elements: expr::elements_of(&bound).map(|(_, ty)| ty) })
 }
 
 /// Functions that read of the session what no statement says: its time zone, its language, its first day of the week.
@@ -464,6 +486,7 @@ fn settled(
 ) -> Result<(Expr, String), MysqlError> {
     let tree = parsed(text, context)?;
     let bound = bind_tree(&tree, schema, role, context)?;
+    role.check_arrays(&bound)?;
     role.check_calls(&bound)?;
     if let Some(numbered) = schema.auto_increment
         && columns_of(&bound).contains(&numbered)

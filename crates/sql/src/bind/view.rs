@@ -290,6 +290,7 @@ impl Binder<'_> {
             variable_type: self.context.variable_type,
             user_variables: Default::default(),
             memory: self.context.memory.clone(),
+            arrays: false,
             waits: self.context.waits.clone(),
             switches: self.switches,
             usual_switches: self.context.usual_switches,

@@ -411,7 +411,7 @@ impl Insert<'_> {
                 }
                 OnDuplicate::Replace => {
                     let Some(old) = self.existing(&existing).await? else { continue };
-                    let last_unique = self.schema.indexes.iter().rev().find(|i| i.is_unique());
+                    let last_unique = self.schema.indexes.iter().rev().find(|i| i.forbids_duplicates());
                     // A hidden key is the row's own.
                     let seen = self.schema.visible_columns().len();
                     // Where others refer to the table, the row goes and comes again.
@@ -664,7 +664,8 @@ pub(super) fn check_length(value: &Value, column: &rauk_types::Column, row_numbe
 /// Keys have a largest size in bytes, whatever the number of characters. Those of a FULLTEXT index are words.
 pub(crate) fn check_keys(schema: &TableSchema, key_defs: &[KeyDef], values: &[Value]) -> Result<(), MysqlError> {
     for (index, key_def) in schema.indexes.iter().zip(key_defs) {
-        if matches!(index.kind, IndexKind::FullText(_)) {
+        // What is made of an array has limits of its own.
+        if matches!(index.kind, IndexKind::FullText(_)) || index.elements().is_some() {
             continue;
         }
         let text: usize =
@@ -704,7 +705,7 @@ pub(crate) fn duplicate(
             continue;
         }
         let start = text.len();
-        append_text(value, &part.ty, &mut text);
+        append_text(value, &schema.columns[part.column].ty, &mut text);
         if let Some(prefix) = part.prefix {
             let shown = String::from_utf8_lossy(&text[start..]).chars().take(prefix as usize).collect::<String>();
             text.truncate(start);

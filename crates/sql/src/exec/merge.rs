@@ -28,7 +28,7 @@ pub(crate) struct Merge {
     /// Each with the number of its part.
     pub scans: Vec<(usize, ScanSpec)>,
     parts: Parts,
-    /// Of scans that lock, and of words that may be in a row several times.
+    /// Of scans that lock, and of words and elements that may be in a row several times.
     pub met: Option<Met>,
     /// Room for a key.
     key: Vec<u8>,
@@ -130,7 +130,9 @@ pub(super) fn open(
     if scans.is_empty() {
         return Ok(Opened::Nothing);
     }
-    let met = scan.lock.is_some().then(|| Met::new(schema, context));
+    // A row has several keys in an index of elements.
+    let several = access.parts.iter().any(|part| schema.indexes[part.index].elements().is_some());
+    let met = (scan.lock.is_some() || several).then(|| Met::new(schema, context));
     Ok(Opened::Merge(Box::new(Merge { scans, parts: Parts::Ranges(ranges), met, key: Vec::new() })))
 }
 

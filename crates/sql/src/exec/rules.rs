@@ -8,7 +8,7 @@
 
 use super::insert::assign;
 use super::row::Rows;
-use crate::expr::{Context, Expr};
+use crate::expr::{Context, Expr, INDEX_NAME};
 use crate::physical::model::RowRules;
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, TableSchema, Value};
@@ -27,10 +27,21 @@ pub(crate) fn compute(
     }
     let zone = context.time_zone.clone();
     for (column, expr) in &rules.generated {
-        let value = expr.eval(&Rows { rows: [row, &[], &[]], zone: &zone }, context)?;
+        let value = expr.eval(&Rows { rows: [row, &[], &[]], zone: &zone }, context);
+        let value = value.map_err(|error| of_index(error, schema, *column))?;
         row[*column] = assign(value, &expr.ty, &schema.columns[*column], number, ignore, context)?;
     }
     Ok(())
+}
+
+/// An error about the elements of an array, with the name of the index that they are for.
+fn of_index(mut error: MysqlError, schema: &TableSchema, column: usize) -> MysqlError {
+    if error.message.contains(INDEX_NAME) {
+        let index = schema.indexes.iter().find(|index| index.parts.iter().any(|part| part.column == column));
+        let name = index.map_or("", |index| index.name.as_str());
+        error.message = error.message.replace(INDEX_NAME, name);
+    }
+    error
 }
 
 /// Gives a column of a row the value of an expression over the row.
@@ -43,7 +54,8 @@ pub(crate) fn fill(
     context: &mut Context,
 ) -> Result<(), MysqlError> {
     let zone = context.time_zone.clone();
-    let value = expr.eval(&Rows { rows: [row, &[], &[]], zone: &zone }, context)?;
+    let value = expr.eval(&Rows { rows: [row, &[], &[]], zone: &zone }, context);
+    let value = value.map_err(|error| of_index(error, schema, column))?;
     row[column] = assign(value, &expr.ty, &schema.columns[column], number, false, context)?;
     Ok(())
 }

@@ -169,8 +169,9 @@ struct Counts {
 impl Counts {
     /// `expected`: rows that will be sampled, about.
     fn new(schema: &TableSchema, expected: u64) -> Counts {
-        // The texts of a full-text index are no keys.
-        let parts = |index: &IndexSchema| if index.is_full_text() { 0 } else { index.parts.len() };
+        // Texts and arrays that have several keys are none.
+        let several = |index: &IndexSchema| index.is_full_text() || index.elements().is_some();
+        let parts = |index: &IndexSchema| if several(index) { 0 } else { index.parts.len() };
         let of = |index: &IndexSchema| std::iter::repeat_with(Seen::default).take(parts(index)).collect();
         let seen = schema.indexes.iter().map(of).collect();
         let column = |position| Single { position, seen: Seen::default(), nulls: 0, positions: Vec::new() };

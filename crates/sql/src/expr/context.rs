@@ -3,7 +3,7 @@ use crate::memory::heap_bytes;
 use rauk_types::error::codes;
 use rauk_types::{Collation, MysqlError, Value};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Variables of the session that decide what expressions mean, beside sql_mode. Binding puts them into the expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,7 +205,22 @@ impl SqlMode {
     }
 }
 
+/// What there is of system variables without a session.
+struct NoVariables;
+
+impl SystemVariables for NoVariables {
+    fn get(&self, _: crate::parse::statement::Scope, name: &str) -> Result<Value, MysqlError> {
+        Err(MysqlError::new(codes::UNKNOWN_SYSTEM_VARIABLE, format!("Unknown system variable '{name}'")))
+    }
+}
+
 impl Context {
+    /// For constants, which are computed while a statement is planned.
+    pub(crate) fn without_session() -> Context {
+        static NONE: OnceLock<Arc<NoVariables>> = OnceLock::new();
+        Context::new(NONE.get_or_init(|| Arc::new(NoVariables)).clone())
+    }
+
     /// A session's state before its first statement, for tests and for folding constants.
     pub fn new(variables: Arc<dyn SystemVariables>) -> Context {
         Context {

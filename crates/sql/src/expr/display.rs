@@ -3,7 +3,9 @@
 //! What a client wrote is printed from the syntax tree, with MySQL's parentheses and backquotes ([`readable`]). A bound expression has no
 //! names any more: its columns print as `#table.column`, unless whoever prints it knows their names ([`Named`]).
 
-use super::{ArithmeticOp, BitOp, CompareOp, Expr, ExprKind, Subquery, SubqueryId, SubqueryTest, fulltext};
+use super::{
+    ArithmeticOp, AskedElements, BitOp, CompareOp, Expr, ExprKind, Subquery, SubqueryId, SubqueryTest, fulltext,
+};
 use crate::parse::ast;
 use crate::parse::print::Bounded;
 use rauk_types::format::append_text;
@@ -207,6 +209,9 @@ impl fmt::Display for Named<'_> {
                 write!(f, "({} {sign} interval {} {})", of(date), of(amount), unit.name())
             }
             ExprKind::Function { function, arguments } => {
+                if let Some(asked) = AskedElements::of(expr) {
+                    return write!(f, "{}", of(asked.test));
+                }
                 write!(f, "{}(", function.name.to_ascii_lowercase())?;
                 // Behind the arguments of a function that waits, and of RAND, stands the number of the call.
                 let shown = match function.name {

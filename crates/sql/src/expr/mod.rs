@@ -72,12 +72,13 @@ pub(crate) use convert::{coded_bytes as bytes_of, text as text_of, to_datetime, 
 pub use deep::Deep;
 pub(crate) use display::{Named, Names, readable};
 pub use fulltext::SearchMode;
+pub(crate) use functions::json::elements::{AskedElements, INDEX_NAME, by_elements, constant_document, sought};
 pub(crate) use functions::{ANY_VALUE, Collected, crc32, is_spatial_test, locale};
 pub(crate) use subquery::{Awaited, is_pending, pending};
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub use switches::Switches;
 pub use types::plain as plain_type;
-pub(crate) use types::{column_coercibility, quotient_digits};
+pub(crate) use types::{column_coercibility, misplaced_array, quotient_digits};
 pub use value::Val;
 pub(crate) use value::type_of;
 pub use window::{Distance, FrameBound, WindowCall, WindowFrame, WindowFunction};
@@ -520,6 +521,8 @@ pub struct BindContext {
     pub user_variables: std::collections::HashMap<String, DataType>,
     /// What the statement's trees are counted against.
     pub memory: crate::memory::Memory,
+    /// CAST(… AS … ARRAY) is known: in expressions of a table.
+    pub arrays: bool,
     /// Set when a call is bound that the operator waits for (SLEEP).
     pub waits: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
@@ -527,6 +530,16 @@ pub struct BindContext {
 /// Binds an expression. Errors: those of [`Scope`], 1305 and 1582 for calls, 1267 for collations, 1235 for what Rauk has not, 1241 for rows.
 pub fn bind(expr: &ast::Expr, scope: &mut dyn Scope, context: &BindContext) -> Result<Expr, MysqlError> {
     bind::Binder::new(scope, context).bind(expr)
+}
+
+/// Of CAST(document AS type ARRAY), the document and the type.
+pub(crate) fn elements_of(expr: &Expr) -> Option<(&Expr, rauk_types::DataType)> {
+    match &expr.kind {
+        ExprKind::Function { function, arguments } if function.name == functions::json::elements::CAST_ARRAY.name => {
+            Some((&arguments[0], arguments[1].ty))
+        }
+        _ => None,
+    }
 }
 
 /// `left op right` for two bound expressions.

@@ -582,7 +582,15 @@ pub fn cast_type(target: &CastType, connection: Collation, text: impl Fn() -> St
             ));
         }
         CastType::Geometry(kind) => DataType::geometry(*kind, None),
+        CastType::Array(_) => return Err(misplaced_array()),
     })
+}
+
+/// CAST(… AS … ARRAY) where no key begins.
+pub fn misplaced_array() -> MysqlError {
+    let message = "This version of MySQL doesn't yet support 'Use of CAST( .. AS .. ARRAY) outside of functional index in \
+                   CREATE(non-SELECT)/ALTER TABLE or in general expressions'";
+    MysqlError::new(codes::NOT_SUPPORTED_YET, message)
 }
 
 /// BINARY(n) pads, BINARY does not.

@@ -10,11 +10,15 @@
 //! Behind an outer join a row of its right side may be one of NULLs, of which the expression may be something else than NULL: there the right side offers
 //! nothing, but to the join's own condition.
 //!
+//! A key on the elements of an array (`CAST(doc->'$.zips' AS UNSIGNED ARRAY)`) serves conditions on the array: `… MEMBER OF (doc->'$.zips')`, JSON_CONTAINS and
+//! JSON_OVERLAPS with constants. Such a condition stays as it is, and says beside it what elements the rows have that it holds for ([`by_elements`]).
+//!
 //! A literal that the plan cache has taken out of a statement is a parameter. An expression that would be the same with a literal in its place makes the
 //! statement one that is planned with its literals ([`Statement::by_values`]).
 
+use super::elements::{Asked, Way};
 use super::walk::for_each_inner_query;
-use crate::expr::{ColumnId, Expr, ExprKind};
+use crate::expr::{ColumnId, Expr, ExprKind, by_elements, elements_of};
 use crate::logical::{Body, JoinKind, Node, Query, Statement, Target, Write};
 use rauk_types::{DataType, TypeKind};
 
@@ -74,6 +78,7 @@ impl Look {
             target.conditions.iter_mut().chain(target.order.iter_mut().map(|key| &mut key.expr)),
             &computed,
         );
+        self.find_elements(target.conditions.iter_mut(), &computed);
     }
 
     /// Gives what expressions above the node may use.
@@ -86,6 +91,7 @@ impl Look {
                 let own = left.len();
                 left.extend(right);
                 self.replace_all(join.on.iter_mut(), &left);
+                self.find_elements(join.on.iter_mut(), &left);
                 if join.kind != JoinKind::Inner {
                     left.truncate(own);
                 }
@@ -94,6 +100,7 @@ impl Look {
             Node::Filter { input, conditions, .. } => {
                 let computed = crate::stack::grow(|| self.in_node(input));
                 self.replace_all(conditions.iter_mut(), &computed);
+                self.find_elements(conditions.iter_mut(), &computed);
                 computed
             }
             Node::Aggregate(aggregate) => {
@@ -134,6 +141,42 @@ impl Look {
         }
     }
 
+    fn find_elements<'a>(&mut self, conditions: impl Iterator<Item = &'a mut Expr>, computed: &[Computed]) {
+        if computed.iter().any(|known| elements_of(&known.expr).is_some()) {
+            conditions.for_each(|condition| self.in_condition(condition, computed));
+        }
+    }
+
+    /// Adds to conditions on arrays what elements they ask for.
+    fn in_condition(&mut self, condition: &mut Expr, computed: &[Computed]) {
+        if let ExprKind::And(left, right) = &mut condition.kind {
+            crate::stack::grow(|| {
+                self.in_condition(left, computed);
+                self.in_condition(right, computed);
+            });
+            return;
+        }
+        let Some(asked) = Asked::of(condition) else { return };
+        for known in computed {
+            let Some((document, ty)) = elements_of(&known.expr) else { continue };
+            let Some(value) = asked.value_beside(document) else {
+                self.by_values |= asked.may_be(document);
+                continue;
+            };
+            if has_parameter(value) {
+                self.by_values = true;
+                return;
+            }
+            if let Some(keys) = asked.keys(value, &ty) {
+                let column = Expr { kind: ExprKind::Reference(known.column), ty, nullable: true, coercibility: 5 };
+                let test = std::mem::replace(condition, Expr::null());
+                *condition = by_elements(test, column, asked.way == Way::All, keys);
+                self.found = true;
+                return;
+            }
+        }
+    }
+
     /// The largest expressions first.
     fn replace(&mut self, expr: &mut Expr, computed: &[Computed]) {
         match expr.kind {
@@ -166,14 +209,14 @@ fn of_scan(scan: &crate::logical::Scan) -> Vec<Computed> {
     scan.computed.iter().map(known).collect()
 }
 
-fn has_parameter(expr: &Expr) -> bool {
+pub(super) fn has_parameter(expr: &Expr) -> bool {
     let mut found = matches!(expr.kind, ExprKind::Parameter(_));
     expr.for_each_child(&mut |child| found = found || crate::stack::grow(|| has_parameter(child)));
     found
 }
 
 /// The expression without the texts that only errors show.
-fn without_texts(expr: Expr) -> Expr {
+pub(super) fn without_texts(expr: Expr) -> Expr {
     expr.map(&mut |mut expr| {
         if let ExprKind::Arithmetic { text, .. } | ExprKind::Negate { text, .. } = &mut expr.kind {
             *text = Box::default();
@@ -185,7 +228,7 @@ fn without_texts(expr: Expr) -> Expr {
 }
 
 /// The expression without texts, values of literals, and types.
-fn outline(expr: Expr) -> Expr {
+pub(super) fn outline(expr: Expr) -> Expr {
     without_texts(expr).map(&mut |expr| {
         let kind = match expr.kind {
             ExprKind::Literal(_) | ExprKind::Parameter(_) => ExprKind::Parameter(0),

@@ -17,6 +17,7 @@
 
 mod common;
 mod computed;
+mod elements;
 mod grouped;
 mod merge;
 mod push;

@@ -7,7 +7,9 @@
 //!
 //! Windows are read whole. GROUPS and frames with EXCLUDE are MySQL's grammar, but MySQL itself has them not: 1235.
 
-use super::ast::{Arguments, Call, Expr, Frame, FrameBound, FrameUnit, NullTreatment, TrimSide, Window, WindowSpec};
+use super::ast::{
+    Arguments, Call, CastType, Expr, Frame, FrameBound, FrameUnit, NullTreatment, TrimSide, Window, WindowSpec,
+};
 use super::cursor::{Parser, Result, not_yet};
 use super::lexer::Kind;
 use super::operators::PREDICATE;
@@ -137,7 +139,9 @@ impl Parser<'_> {
             "CAST" => {
                 let operand = self.boxed_expr()?;
                 self.expect_kw("AS")?;
-                Expr::Cast { operand, target: self.cast_type()? }
+                let target = self.cast_type()?;
+                let target = if self.accept_kw("ARRAY") { CastType::Array(Box::new(target)) } else { target };
+                Expr::Cast { operand, target }
             }
             "CONVERT" => {
                 let operand = self.boxed_expr()?;

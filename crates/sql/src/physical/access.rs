@@ -23,7 +23,8 @@ use super::alternatives::match_alternatives;
 use super::condition::{Sarg, Test};
 use super::merge;
 use super::model::{
-    Access, DistributionKey, EqualPart, IndexAccess, KeyCondition, KeyValue, RangePart, Source, SourceTable, TextAccess,
+    Access, DistributionKey, EqualPart, IndexAccess, KeyCondition, KeyValue, MergeAccess, MergeWay, RangePart, Source,
+    SourceTable, TextAccess,
 };
 use super::selectivity::{self, Of};
 use super::skip::{self, Groups};
@@ -538,6 +539,14 @@ fn index_candidates(
         return;
     }
     let found = match_index(&Spread { index, statistics, total }, sargs);
+    if let Some(elements) = index.elements() {
+        let fixed = found.filter(|found| {
+            let equal = &found.condition.equal;
+            equal.len() > elements.part.into() && found.condition.tuples.is_none() && found.condition.any.is_empty()
+        });
+        candidates.extend(fixed.and_then(|found| by_elements(known, position, found, possible)));
+        return;
+    }
     let fixed_columns: Vec<usize> = sargs
         .iter()
         .filter(|s| matches!(s.test, Test::Equal(_) | Test::NullSafe(_) | Test::IsNull))
@@ -612,6 +621,39 @@ fn index_candidates(
             access: Access::Range(access(KeyCondition::default(), direction)),
         });
     }
+}
+
+/// Rows that have one of some elements. A row has several keys in such an index: where more than one is looked for, rows that were met are remembered, as where
+/// several indexes are merged, which is not done in joins.
+fn by_elements(known: &Known<'_>, position: usize, found: Match, possible: &mut Vec<usize>) -> Option<Chosen> {
+    let &Known { of, total, distribution, .. } = known;
+    let schema = of.source.schema();
+    possible.push(position);
+    let (points, ranges) = (found.condition.points(), found.condition.ranges());
+    let access = IndexAccess {
+        index: position,
+        key_def: schema.key_def(&schema.indexes[position]),
+        condition: found.condition,
+        distribution: distribution.clone(),
+        ordered: false,
+        reverse: false,
+    };
+    let rows = (total * found.selectivity).clamp(1.0, total);
+    let several = points > 1;
+    if several && of.joins {
+        return None;
+    }
+    let merged = MergeAccess { parts: vec![access.clone()], way: MergeWay::SortUnion };
+    Some(Chosen {
+        rows,
+        kept: 0.0,
+        cost: rows * (RANGE_ROW + if several { merge::MERGED_ROW } else { 0.0 }) + RANGE * ranges.max(1) as f64,
+        covers: vec![],
+        uses: found.uses,
+        possible: vec![],
+        ordered: false,
+        access: if several { Access::Merge(Box::new(merged)) } else { Access::Range(access) },
+    })
 }
 
 /// Whether an index gives rows in `order`, and if so whether it must be read backwards. Columns fixed to one value order nothing.

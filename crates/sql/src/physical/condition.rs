@@ -10,7 +10,7 @@
 use super::alternatives::{Alternative, alternatives, is_ordered};
 use super::model::Source;
 use crate::bind::names::literal;
-use crate::expr::{CompareOp, Comparison, Expr, ExprKind, RowIn, key_class};
+use crate::expr::{AskedElements, CompareOp, Comparison, Expr, ExprKind, RowIn, key_class};
 use rauk_types::{Collation, DataType, DateTime, TypeKind, Value};
 
 /// A condition on one column (several for tuples) of one table.
@@ -212,6 +212,14 @@ pub(crate) fn sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
             or_sargs(condition, conjunct, out);
             if out[before..].iter().all(|sarg| !sarg.exact) {
                 alternatives(condition, conjunct, out);
+            }
+        }
+        ExprKind::Function { .. } => {
+            let Some(AskedElements { column, all, keys, .. }) = AskedElements::of(condition) else { return };
+            match keys {
+                [key] => push(column, &[], Test::Equal(key.clone()), false),
+                _ if all => keys.iter().for_each(|key| push(column, &[], Test::Equal(key.clone()), false)),
+                _ => push(column, &[], Test::In(keys.to_vec()), false),
             }
         }
         ExprKind::RowOrder { op, .. } if is_ordered(*op) => alternatives(condition, conjunct, out),

@@ -20,7 +20,7 @@ use super::model::{Access, DistributionKey, IndexAccess, KeyCondition, KeyValue,
 use crate::logical::PathHint;
 
 /// To find out whether another scan gives a row too.
-const MERGED_ROW: f64 = 0.5;
+pub(super) const MERGED_ROW: f64 = 0.5;
 /// To look at an entry without its row.
 const ENTRY: f64 = 0.8;
 /// More indexes than this are not intersected.

@@ -460,6 +460,7 @@ impl Session {
             variable_type: Some(super::variables::definition::type_by_name),
             user_variables: user_variables.map(|(name, variable)| (name.clone(), type_of_variable(variable))).collect(),
             memory: self.context.budget.memory.clone(),
+            arrays: false,
             waits: Default::default(),
         }
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::IndexKeys;
 use crate::row::encode_row;
 use crate::{Column, ColumnId, DataType, IndexId, IndexPart, TableId, TypeKind, Value};
 

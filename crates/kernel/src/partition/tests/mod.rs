@@ -4,6 +4,6 @@ mod cases;
 mod large;
 mod model;
 mod replica;
+mod several;
 mod support;
 mod waits;
-mod words;

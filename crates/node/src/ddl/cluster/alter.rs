@@ -19,7 +19,7 @@ use futures::future::{Either, join_all, select};
 use rauk_log::fault;
 use rauk_manage::group::GroupCommand;
 use rauk_manage::{Command, JobId};
-use rauk_types::{ForeignKey, IndexSchema, Member, ProcessId, TableId, TableSchema};
+use rauk_types::{ForeignKey, IndexKeys, IndexSchema, Member, ProcessId, TableId, TableSchema};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -102,7 +102,8 @@ async fn fill_indexes(job: &Job<'_>, plan: &Plan, ordered: bool, patience: &mut 
     for id in &plan.fresh {
         let index = plan.new.index(*id).expect("it is being added");
         let entries = job.table(index.entry_table.expect("a unique index has one"))?;
-        uniques.push(UniqueIndex { id: *id, key: plan.new.key_def(index), entries });
+        let (key, keys) = (plan.new.key_def(index), IndexKeys::new(&plan.new, index));
+        uniques.push(UniqueIndex { id: *id, key, keys, entries });
     }
     if uniques.is_empty() {
         return Ok(());

@@ -4,6 +4,7 @@ use super::aggregates::aggregate_function;
 use super::operators::{as_number, boolean};
 use super::{Binder, charset_named, literal, members, not_yet, syntax};
 use crate::expr::convert::Result;
+use crate::expr::functions::json::elements::CAST_ARRAY;
 use crate::expr::functions::{self, Typing};
 use crate::expr::types::{self, Class, text_type, unify};
 use crate::expr::{CaseBranch, CompareOp, Comparison, Expr, ExprKind, WindowFunction, cast};
@@ -123,6 +124,11 @@ impl Binder<'_> {
     }
 
     pub fn cast(&mut self, expr: &ast::Expr, target: &CastType, text: impl Fn() -> String) -> Result<Expr> {
+        if let CastType::Array(element) = target
+            && self.context.arrays
+        {
+            return self.cast_array(expr, element, text);
+        }
         let boolean = super::is_boolean(expr);
         let expr = self.bind(expr)?;
         let ty = types::cast_type(target, self.text_connection(), text)?;
@@ -133,6 +139,37 @@ impl Binder<'_> {
         }
         let expr = if ty.is_numeric() { as_number(expr) } else { members::as_text(expr) };
         Ok(self.cast_to(expr, ty))
+    }
+
+    /// The elements of a document, as a key has them. Error 1235 for types that keys have not.
+    fn cast_array(&mut self, expr: &ast::Expr, element: &CastType, text: impl Fn() -> String) -> Result<Expr> {
+        let refused = |what: &str| errors_of_arrays(&format!("CAST-ing data to array of {what}"));
+        let ty = match element {
+            CastType::Char { charset: Some(set), .. } if !set.eq_ignore_ascii_case("utf8mb4") => {
+                return Err(refused("non-utf8mb4 strings"));
+            }
+            CastType::Char { length: None, .. } => return Err(refused("char/binary BLOBs")),
+            CastType::Binary(_) => return Err(refused("BINARY")),
+            CastType::Json => return Err(refused("JSON")),
+            CastType::Float(_) => return Err(refused("FLOAT")),
+            CastType::Double => return Err(refused("DOUBLE")),
+            CastType::Array(_) => return Err(super::syntax("array")),
+            element => types::cast_type(element, Collation::DEFAULT, text)?,
+        };
+        // Texts that MySQL takes as equal in such an index.
+        let collation = Collation::from_name("utf8mb4_0900_as_cs").expect("it is there");
+        let ty = if ty.is_text() { DataType { collation, ..ty } } else { ty };
+        let document = self.bind_document_of(expr)?;
+        let of = Expr { ty, ..Expr::null() };
+        self.registered(&CAST_ARRAY, vec![document, of])
+    }
+
+    fn bind_document_of(&mut self, expr: &ast::Expr) -> Result<Expr> {
+        let boolean = super::is_boolean(expr);
+        let bound = members::as_document(self.bind(expr)?);
+        let bound = if boolean { self.boolean_document(bound)? } else { bound };
+        let json = DataType::new(TypeKind::Json);
+        Ok(if bound.ty.kind == TypeKind::Json { bound } else { self.cast_to(bound, json) })
     }
 
     pub fn cast_to(&self, expr: Expr, ty: DataType) -> Expr {
@@ -182,11 +219,7 @@ impl Binder<'_> {
             return Ok(Expr { kind, ty, nullable, coercibility: types::IMPLICIT });
         }
         // It is never cut; the type says how long a text may be.
-        let text = expr.ty.is_text();
         let converted = self.cast_to(expr, DataType { length: cast::NO_LENGTH, ..ty });
-        if !text {
-            return Ok(converted);
-        }
         let (nullable, coercibility) = (converted.nullable, converted.coercibility);
         Ok(Expr { kind: ExprKind::Collate(Box::new(converted)), ty, nullable, coercibility })
     }
@@ -458,6 +491,10 @@ impl Binder<'_> {
             _ => literal(Value::from(collation.name()), text_type(64, Collation::Utf8mb4GeneralCi), types::COERCIBLE),
         }
     }
+}
+
+fn errors_of_arrays(what: &str) -> MysqlError {
+    MysqlError::new(codes::NOT_SUPPORTED_YET, format!("This version of MySQL doesn't yet support '{what}'"))
 }
 
 /// Whether NAME_CONST takes it: a literal, with a sign or a collation at most.

@@ -4,25 +4,13 @@
 //! it gives neither a warning nor an error: those belong to every execution. Nor is a large value kept: plans stay in a cache, and a few
 //! nested calls make gigabytes of a character.
 
-use crate::expr::context::SystemVariables;
 use crate::expr::types::Class;
 use crate::expr::{BindContext, Context, Expr, ExprKind, NoColumns};
 use crate::memory::heap_bytes;
-use crate::parse::statement::Scope;
-use rauk_types::error::codes;
-use rauk_types::{MysqlError, Value};
-use std::sync::{Arc, OnceLock};
+use rauk_types::Value;
 
 /// The largest value that is computed while binding.
 const LARGEST: usize = 4 << 10;
-
-struct NoVariables;
-
-impl SystemVariables for NoVariables {
-    fn get(&self, _: Scope, name: &str) -> Result<Value, MysqlError> {
-        Err(MysqlError::new(codes::UNKNOWN_SYSTEM_VARIABLE, format!("Unknown system variable '{name}'")))
-    }
-}
 
 fn is_foldable(expr: &Expr) -> bool {
     let own = match &expr.kind {
@@ -70,8 +58,7 @@ pub fn fold(expr: Expr, bind: &BindContext) -> Expr {
     if !is_foldable(&expr) {
         return expr;
     }
-    static NONE: OnceLock<Arc<NoVariables>> = OnceLock::new();
-    let mut context = Context::new(NONE.get_or_init(|| Arc::new(NoVariables)).clone());
+    let mut context = Context::without_session();
     context.sql_mode = bind.sql_mode;
     context.collation = bind.collation;
     context.max_allowed_packet = LARGEST;

@@ -2,7 +2,7 @@
 
 use super::super::functions;
 use super::super::pattern::RegexpPattern;
-use super::super::{CaseBranch, Columns, Comparison, Expr, ExprKind, Like, Regexp, RowIn, RowPart};
+use super::super::{AskedElements, CaseBranch, Columns, Comparison, Expr, ExprKind, Like, Regexp, RowIn, RowPart};
 use super::{ARITHMETIC, BITS, COMPARISONS, DATE_SUB, ROW_ORDERS, TRUTHS, comparison_name, name_of};
 use rauk_types::Value;
 use rauk_wire::expression::{Expression, Type};
@@ -105,6 +105,9 @@ impl Inputs<'_> {
                 call(if *subtract { DATE_SUB } else { "DATE_ADD" }, arguments)
             }
             ExprKind::Function { function, arguments } => {
+                if let Some(asked) = AskedElements::of(expr) {
+                    return self.encode(asked.test);
+                }
                 let known = functions::find(function.name).is_some_and(|known| std::ptr::eq(known, *function));
                 if !known || !function.bounded {
                     return None;

@@ -273,7 +273,10 @@ fn sha2_of(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
         224 => hex_text(&sha2::Sha224::digest(&*bytes)),
         384 => hex_text(&sha2::Sha384::digest(&*bytes)),
         512 => hex_text(&sha2::Sha512::digest(&*bytes)),
-        _ => Value::Null,
+        _ => {
+            context.warn(1583, "Incorrect parameters in the call to native function 'sha2'".into());
+            Value::Null
+        }
     })
 }
 

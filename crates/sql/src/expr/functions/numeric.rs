@@ -46,7 +46,7 @@ fn defined(value: f64) -> Value {
 
 /// PI() shows six digits, though it has all of them.
 fn pi_type(_: Typing<'_>) -> Result<Derived> {
-    Ok(Derived::new(DataType { scale: 6, ..DataType::DOUBLE }))
+    Ok(Derived::new(DataType { precision: 8, scale: 6, ..DataType::DOUBLE }))
 }
 
 fn abs_type(t: Typing<'_>) -> Result<Derived> {

@@ -34,7 +34,7 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new("INSERT", 4, 4, insert_type, insert),
     Function::new("QUOTE", 1, 1, quote_type, quote).with_null(),
     Function::new("SOUNDEX", 1, 1, soundex_type, |c, _| Ok(c.string(soundex(&c.text(0)).into_bytes()))),
-    Function::new("FORMAT", 2, 3, format_type, format_number),
+    Function::new("FORMAT", 2, 3, format_type, format_number).with_null(),
 ];
 
 /// Where the character number `n` begins; the length when there are fewer.

@@ -51,6 +51,10 @@ struct Parser<'t> {
     open: Vec<usize>,
 }
 
+fn begins_name(c: char) -> bool {
+    c.is_alphabetic() || matches!(c, '_' | ':')
+}
+
 fn is_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | ':' | '-' | '.')
 }
@@ -81,7 +85,8 @@ impl Parser<'_> {
     fn wrong<T>(&self, what: &str) -> Result<T, Wrong> {
         let found = match self.rest().chars().next() {
             None => "END-OF-INPUT".to_string(),
-            Some(c) => format!("'{c}'"),
+            Some(c @ ('=' | '/' | '>' | '<' | '?' | '!')) => format!("'{c}'"),
+            Some(_) => "unknown token".to_string(),
         };
         Err(Wrong { at: self.at, what: format!("{found} unexpected ({what} wanted)") })
     }
@@ -90,10 +95,11 @@ impl Parser<'_> {
         self.at += self.rest().len() - self.rest().trim_start().len();
     }
 
-    fn name(&mut self) -> Result<Range<usize>, Wrong> {
+    /// `wanted`: what might be there, as an error says it.
+    fn name(&mut self, wanted: &str) -> Result<Range<usize>, Wrong> {
         let length = self.rest().find(|c| !is_name(c)).unwrap_or(self.rest().len());
-        if length == 0 {
-            return self.wrong("ident");
+        if length == 0 || !self.rest().starts_with(begins_name) {
+            return self.wrong(wanted);
         }
         self.at += length;
         Ok(self.at - length..self.at)
@@ -117,7 +123,7 @@ impl Parser<'_> {
             }
             None => {
                 self.at = self.text.len();
-                self.wrong(&format!("'{mark}'"))
+                self.wrong(if mark.len() == 1 { "'>'" } else { mark })
             }
         }
     }
@@ -166,7 +172,8 @@ impl Parser<'_> {
     }
 
     fn end_tag(&mut self) -> Result<(), Wrong> {
-        let name = self.name()?;
+        self.spaces();
+        let name = self.name("ident")?;
         let open = if self.open.len() > 1 { self.open.pop() } else { None };
         let Some(open) = open else {
             let what = format!("'</{}>' unexpected (END-OF-INPUT wanted)", &self.text[name.clone()]);
@@ -185,7 +192,7 @@ impl Parser<'_> {
 
     fn tag(&mut self, begin: usize) -> Result<(), Wrong> {
         self.spaces();
-        let name = self.name()?;
+        let name = self.name("ident or '/'")?;
         if self.open.len() > MOST_LEVELS {
             return Err(Wrong { at: begin, what: format!("more than {MOST_LEVELS} levels") });
         }
@@ -193,8 +200,10 @@ impl Parser<'_> {
         self.open.push(element);
         loop {
             self.spaces();
-            if self.rest().starts_with("/>") {
-                self.at += 2;
+            if self.rest().starts_with('/') {
+                self.at += 1;
+                self.spaces();
+                self.expect(">")?;
                 self.nodes[element].place.end = self.at;
                 self.open.pop();
                 return Ok(());
@@ -204,7 +213,7 @@ impl Parser<'_> {
                 return Ok(());
             }
             let begin = self.at;
-            let name = self.name()?;
+            let name = self.name("'>'")?;
             self.spaces();
             let mut value = self.at..self.at;
             if self.rest().starts_with('=') {
@@ -215,7 +224,7 @@ impl Parser<'_> {
                         self.at += 1;
                         self.until(&quote.to_string())?
                     }
-                    _ => self.name()?,
+                    _ => self.name("ident or string")?,
                 };
             }
             let place = begin..self.at;

@@ -132,9 +132,9 @@ impl Search<'_, '_, '_> {
         })
     }
 
-    /// Numbers stay numbers; what is not set is an empty text.
+    /// Numbers stay numbers.
     fn variable(&self, name: &str) -> Found {
-        let Some(known) = self.context.user_variables.get(name) else { return Found::Text(String::new()) };
+        let Some(known) = self.context.user_variables.get(name) else { return Found::Null };
         let number = match &known.value {
             Value::Int(number) => Some(Number::whole(*number as f64)),
             Value::UInt(number) => Some(Number::whole(*number as f64)),
@@ -144,7 +144,7 @@ impl Search<'_, '_, '_> {
         };
         match number {
             Some(number) => Found::Number(number),
-            None if known.value == Value::Null => Found::Text(String::new()),
+            None if known.value == Value::Null => Found::Null,
             None => {
                 let mut out = Vec::new();
                 append_text(known.value.as_ref(), &DataType::new(TypeKind::LongText), &mut out);
@@ -372,7 +372,10 @@ impl Search<'_, '_, '_> {
             }
             Function::Contains => {
                 let (text, sought) = (self.text(&arguments[0], here)?, self.text(&arguments[1], here)?);
-                Found::Truth(self.contains(&text, &sought)?)
+                // Texts of nodes have no collation of their own here, as in MySQL.
+                let of_nodes = arguments.iter().any(Path::is_nodes);
+                let found = if of_nodes { text.contains(&sought) } else { self.contains(&text, &sought)? };
+                Found::Truth(found)
             }
             Function::StringLength => {
                 Found::Number(Number::whole(self.text(&arguments[0], here)?.chars().count() as f64))

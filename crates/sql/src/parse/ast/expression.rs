@@ -381,6 +381,8 @@ pub enum CastType {
     Json,
     Year,
     Geometry(rauk_types::GeometryKind),
+    /// `type ARRAY`: of the elements of a document, in keys.
+    Array(Box<CastType>),
 }
 
 /// The units of INTERVAL, EXTRACT, TIMESTAMPADD and TIMESTAMPDIFF.

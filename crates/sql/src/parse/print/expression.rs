@@ -522,6 +522,10 @@ impl Printer<'_> {
             CastType::Json => self.text("json"),
             CastType::Year => self.text("year"),
             CastType::Geometry(kind) => self.text(kind.type_name()),
+            CastType::Array(element) => {
+                self.cast_type(element)?;
+                self.text(" array")
+            }
         }
     }
 

@@ -546,8 +546,9 @@ impl<'p> Explain<'p, '_> {
         });
         let (index, merge) = match &level.access {
             Access::Merge(merge) => {
-                let (index, merge) = merged(merge, &level.access, schema);
-                (Some(index), Some(merge))
+                let (index, way) = merged(merge, &level.access, schema);
+                // One index is read by a list of keys.
+                (Some(index), (merge.parts.len() > 1).then_some(way))
             }
             _ => (index_of_one, None),
         };
@@ -649,6 +650,7 @@ impl<'p> Explain<'p, '_> {
                 }
             }
             Access::Skip(_) => "range",
+            Access::Merge(merge) if merge.parts.len() == 1 => "range",
             Access::Merge(_) => "index_merge",
             Access::Text(_) => "fulltext",
             Access::Range(a) => {

@@ -163,13 +163,13 @@ pub(super) fn used_parts(access: &Access, of: &IndexAccess, schema: &TableSchema
 /// Bytes of the key parts in use, as MySQL counts them.
 pub(super) fn key_length(access: &Access, of: &IndexAccess, schema: &TableSchema) -> u32 {
     let used = used_parts(access, of, schema);
-    schema.indexes[of.index].parts[..used]
-        .iter()
-        .map(|part| {
-            let column = &schema.columns[part.column];
-            type_length(&column.ty, part.prefix) + u32::from(column.nullable)
-        })
-        .sum()
+    let lengths = schema
+        .key_def(&schema.indexes[of.index])
+        .parts
+        .into_iter()
+        .take(used)
+        .map(|part| type_length(&part.ty, part.prefix) + u32::from(schema.columns[part.column].nullable));
+    lengths.sum()
 }
 
 fn type_length(ty: &DataType, prefix: Option<u32>) -> u32 {

@@ -33,6 +33,8 @@ pub struct ColumnDraft {
     pub key: Option<InlineKey>,
     /// Its expression names columns as they were written until the table is built.
     pub generated: Option<Generated>,
+    /// The type of the elements that a key has entries for; found when the table is built.
+    pub elements: Option<DataType>,
     pub invisible: bool,
 }
 
@@ -51,6 +53,7 @@ impl ColumnDraft {
             initial: None,
             key: None,
             generated: Some(Generated { expression, stored: false, of_key: true }),
+            elements: None,
             invisible: false,
         }
     }
@@ -215,6 +218,7 @@ pub fn draft(
         initial: None,
         key,
         generated,
+        elements: None,
         invisible,
     };
     if draft.generated.is_some() {

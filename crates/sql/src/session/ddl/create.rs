@@ -348,6 +348,7 @@ fn of_result(column: &ResultColumn) -> columns::ColumnDraft {
         initial: None,
         key: None,
         generated: None,
+        elements: None,
         invisible: false,
     }
 }

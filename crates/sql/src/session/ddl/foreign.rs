@@ -146,7 +146,7 @@ pub fn rename_column(draft: &mut TableDraft, old: &str, new: &str) {
 fn serves(index: &IndexDraft, columns: &[String]) -> bool {
     let same =
         |(part, column): (&PartDraft, &String)| part.prefix.is_none() && part.column.eq_ignore_ascii_case(column);
-    !(index.hash_only || matches!(index.kind, IndexKind::FullText(_)))
+    !(index.hash_only || matches!(index.kind, IndexKind::FullText(_) | IndexKind::Elements(_)))
         && index.parts.len() >= columns.len()
         && index.parts.iter().zip(columns).all(same)
 }
@@ -331,6 +331,7 @@ mod tests {
                 initial: None,
                 key: None,
                 generated: None,
+                elements: None,
                 invisible: false,
             });
         }

@@ -1,7 +1,7 @@
 //! Keys: from definitions to checked index schemas.
 //!
 //! A part that is an expression is a column of its own: a generated one behind all others, which no statement can name and which goes with its key
-//! ([`rauk_types::Generated::of_key`]). In drafts it is called by its number ([`name_of_expression`]), in the table by its text.
+//! ([`rauk_types::Generated::of_key`]). A part `CAST(… AS … ARRAY)` makes the index one of the elements of an array ([`rauk_types::elements`]). In drafts it is called by its number ([`name_of_expression`]), in the table by its text.
 //!
 //! Errors: 1059, 1060, 1061, 1068, 1069, 1070, 1071, 1072, 1089, 1170, 1171, 1280, 1283, 1391, 3152, 3522; of expressions 3753, 3756, 3757, 3762, and those of
 //! [`crate::bind::own_row`].
@@ -13,7 +13,8 @@ use rauk_types::error::codes;
 use rauk_types::geometry::POINT_BYTES;
 use rauk_types::schema::{MAX_INDEXES, MAX_KEY_BYTES, MAX_KEY_PARTS};
 use rauk_types::{
-    Collation, GeometryKind, IndexId, IndexKind, IndexPart, IndexSchema, MysqlError, TableId, TextParser, TypeKind,
+    Collation, DataType, Elements, GeometryKind, IndexId, IndexKind, IndexPart, IndexSchema, MysqlError, TableId,
+    TextParser, TypeKind,
 };
 
 /// A key on its way into a table; its columns are still names.
@@ -218,6 +219,9 @@ fn part(draft: &PartDraft, columns: &[ColumnDraft]) -> Result<(IndexPart, u64), 
     let at = position(draft, columns)?;
     let ty = &columns[at].ty;
     let name = &columns[at].name;
+    if let Some(ty) = columns[at].elements {
+        return element_part(draft, at, &ty);
+    }
     if columns[at].is_of_key() && matches!(ty.kind, TypeKind::Json | TypeKind::Geometry) {
         let message = "Cannot create a functional index on a function that returns a JSON or GEOMETRY value.";
         return Err(MysqlError::new(3753, message));
@@ -258,6 +262,36 @@ fn part(draft: &PartDraft, columns: &[ColumnDraft]) -> Result<(IndexPart, u64), 
         }
     };
     Ok((IndexPart { column: at, prefix, descending: draft.descending }, bytes))
+}
+
+/// A part that has a key for each element. Error 1221.
+fn element_part(draft: &PartDraft, at: usize, ty: &DataType) -> Result<(IndexPart, u64), MysqlError> {
+    if draft.descending {
+        return Err(MysqlError::new(1221, "Incorrect usage of DESC and multi-valued index"));
+    }
+    let bytes = if ty.is_text() { u64::from(ty.length) * 4 } else { ty.row_bytes() };
+    Ok((IndexPart { column: at, prefix: None, descending: false }, bytes))
+}
+
+/// What kind of index it is by its parts. Error 1235 for several parts with elements.
+fn kind_by_parts(draft: &IndexDraft, parts: &[IndexPart], columns: &[ColumnDraft]) -> Result<IndexKind, MysqlError> {
+    let unique = match draft.kind {
+        IndexKind::Elements(elements) => elements.unique,
+        kind => kind == IndexKind::Unique,
+    };
+    let of_elements = |(part, at): (usize, &IndexPart)| Some((part, columns[at.column].elements?));
+    let mut found = parts.iter().enumerate().filter_map(of_elements);
+    let Some((part, ty)) = found.next() else {
+        return Ok(match draft.kind {
+            IndexKind::Elements(_) if unique => IndexKind::Unique,
+            IndexKind::Elements(_) => IndexKind::Ordered,
+            kind => kind,
+        });
+    };
+    if found.next().is_some() {
+        return Err(errors::not_supported("more than one multi-valued key part per index"));
+    }
+    Ok(IndexKind::Elements(Elements { part: part as u8, ty, unique }))
 }
 
 /// All keys of a table, checked, named and in MySQL's order: the primary key, unique keys over NOT NULL columns, other unique keys, the rest. Ids are
@@ -327,7 +361,8 @@ pub fn build(
             let message = format!("Specified key was too long; max key length is {MAX_KEY_BYTES} bytes");
             return Err(MysqlError::new(codes::TOO_LONG_KEY, message));
         }
-        let id = match (draft.kind, draft.id) {
+        let kind = kind_by_parts(&draft, &parts, columns)?;
+        let id = match (kind, draft.id) {
             (IndexKind::Primary, _) => IndexId::PRIMARY,
             (_, Some(id)) => id,
             (_, None) => {
@@ -338,9 +373,10 @@ pub fn build(
         out.push(IndexSchema {
             id,
             name: draft.name.expect("all keys were named"),
-            kind: draft.kind,
+            kind,
             parts,
-            hash_only: draft.hash_only,
+            // Elements are looked for in order.
+            hash_only: draft.hash_only && !matches!(kind, IndexKind::Elements(_)),
             entry_table: draft.entry_table,
             comment: draft.comment,
             invisible: draft.invisible,
@@ -349,8 +385,8 @@ pub fn build(
     let rank = |index: &IndexSchema| match index.kind {
         IndexKind::Primary => 0,
         IndexKind::Unique if index.parts.iter().all(|p| columns[p.column].nullable == Some(false)) => 1,
-        IndexKind::Unique => 2,
-        IndexKind::Ordered => 3,
+        IndexKind::Unique | IndexKind::Elements(Elements { unique: true, .. }) => 2,
+        IndexKind::Ordered | IndexKind::Elements(_) => 3,
         IndexKind::FullText(_) => 4,
     };
     out.sort_by_key(rank);

@@ -78,6 +78,7 @@ impl TableDraft {
             initial: Some(column.initial.clone()),
             key: None,
             generated: column.generated.clone(),
+            elements: None,
             invisible: column.invisible,
         });
         let shown = schema.indexes.iter().filter(|i| !(schema.hidden_key && i.kind == IndexKind::Primary));
@@ -145,9 +146,10 @@ impl TableDraft {
             let index = self.indexes.iter().find(|index| index.parts.iter().any(|part| part.column == column.name));
             let index = index.and_then(|index| index.name.as_deref()).unwrap_or(keys::UNNAMED_EXPRESSION);
             let generated = column.generated.as_mut().expect("it holds an expression");
-            let (ty, text) = own_row::settled_key(&row, index, &generated.expression)?;
-            generated.expression = text;
-            column.ty = super::types::of_expression(ty);
+            let key = own_row::settled_key(&row, index, &generated.expression)?;
+            generated.expression = key.text;
+            column.ty = super::types::of_expression(key.ty);
+            column.elements = key.elements;
         }
         Ok(())
     }
@@ -377,6 +379,7 @@ mod tests {
             initial: None,
             key: None,
             generated: None,
+            elements: None,
             invisible: false,
         }
     }

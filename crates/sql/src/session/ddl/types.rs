@@ -473,6 +473,10 @@ pub fn of_expression(ty: DataType) -> DataType {
         }
         TypeKind::VarBinary if ty.length > 65_535 => DataType::new(TypeKind::LongBlob),
         TypeKind::VarChar if ty.collation == Collation::Binary => DataType::varbinary(ty.length),
+        // So many digits as a DOUBLE shows before the point.
+        TypeKind::Float | TypeKind::Double if ty.scale <= 30 && ty.precision == 0 => {
+            DataType { precision: 17 + ty.scale, ..ty }
+        }
         _ => ty,
     }
 }

@@ -171,7 +171,8 @@ fn index_text(schema: &TableSchema, index: &IndexSchema, name: &dyn Fn(&str) -> 
     let mut out = match index.kind {
         IndexKind::Primary => "PRIMARY KEY".to_string(),
         IndexKind::Unique => format!("UNIQUE KEY {}", name(&index.name)),
-        IndexKind::Ordered => format!("KEY {}", name(&index.name)),
+        IndexKind::Elements(elements) if elements.unique => format!("UNIQUE KEY {}", name(&index.name)),
+        IndexKind::Ordered | IndexKind::Elements(_) => format!("KEY {}", name(&index.name)),
         IndexKind::FullText(_) => format!("FULLTEXT KEY {}", name(&index.name)),
     };
     out.push_str(&format!(" ({})", parts.join(",")));

@@ -108,7 +108,7 @@ pub(crate) fn parts(viewer: &Viewer, table: &TableSchema) -> Vec<PartRow> {
         for (at, part) in index.parts.iter().enumerate() {
             let column = &table.columns[part.column];
             out.push(PartRow {
-                non_unique: !index.is_unique(),
+                non_unique: !index.forbids_duplicates(),
                 key_name: index.name.clone(),
                 sequence: at as u64 + 1,
                 column: (!column.is_of_key()).then(|| column.name.clone()),
@@ -180,7 +180,7 @@ fn column_statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
 fn key_column_usage(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
     let mut rows = Vec::new();
     for table in stored_tables(viewer, hints) {
-        for index in declared(&table).filter(|i| i.is_unique()) {
+        for index in declared(&table).filter(|i| i.forbids_duplicates()) {
             // Expressions are no columns.
             let parts = index.parts.iter().enumerate().filter(|(_, part)| !table.columns[part.column].is_of_key());
             for (at, part) in parts {
@@ -255,7 +255,7 @@ fn referential_constraints(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
 fn table_constraints(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
     let mut rows = Vec::new();
     for table in stored_tables(viewer, hints) {
-        for index in declared(&table).filter(|i| i.is_unique()) {
+        for index in declared(&table).filter(|i| i.forbids_duplicates()) {
             let kind = if index.kind == IndexKind::Primary { "PRIMARY KEY" } else { "UNIQUE" };
             rows.push(vec![
                 s("def"),

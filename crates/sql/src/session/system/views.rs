@@ -56,6 +56,7 @@ fn described(viewer: &Viewer, view: &ViewSchema) -> Result<Described, MysqlError
         variable_type: Some(type_by_name),
         user_variables: Default::default(),
         memory: Memory::default(),
+        arrays: false,
         waits: Default::default(),
         switches: Default::default(),
         usual_switches: Default::default(),

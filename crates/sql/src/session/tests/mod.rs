@@ -24,6 +24,7 @@ mod loads;
 mod locks;
 mod measured;
 mod merge_paths;
+mod multi_valued;
 mod outfiles;
 mod own_row;
 mod performance;

@@ -5,12 +5,14 @@
 //!         JSON_STORAGE_SIZE JSON_STORAGE_FREE; MariaDB's JSON_COMPACT JSON_LOOSE JSON_DETAILED JSON_EXISTS JSON_QUERY
 //! search  JSON_CONTAINS JSON_CONTAINS_PATH JSON_OVERLAPS JSON_SEARCH MEMBER OF
 //! schema  JSON_SCHEMA_VALID JSON_SCHEMA_VALIDATION_REPORT
+//! elements  CAST(… AS … ARRAY), of keys
 //! change  JSON_SET JSON_INSERT JSON_REPLACE JSON_REMOVE JSON_ARRAY_APPEND JSON_ARRAY_INSERT JSON_MERGE…
 //! ```
 //! A document is JSON, or a text that is parsed (3141); a binary string is none (3144), nor is anything else (3146). What is read of a column
 //! is read where it lies: JSON_EXTRACT with a path without wildcards, and JSON_UNQUOTE of it, copy nothing.
 
 pub mod change;
+pub mod elements;
 pub mod schema;
 pub mod search;
 

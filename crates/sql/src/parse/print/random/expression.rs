@@ -138,7 +138,10 @@ impl Choices<'_> {
                 branches: self.some(1, |c| (c.expr(depth), c.expr(depth))),
                 otherwise: self.maybe(|c| c.boxed(depth)),
             },
-            20 => Expr::Cast { operand: self.boxed(depth), target: self.cast_type() },
+            20 => {
+                let (target, operand) = (self.cast_type(), self.boxed(depth));
+                Expr::Cast { operand, target: if self.flag() { target } else { CastType::Array(Box::new(target)) } }
+            }
             21 => Expr::ConvertUsing { operand: self.boxed(depth), charset: self.charset() },
             22 => Expr::Collate { operand: self.boxed(depth), collation: self.charset() },
             23 => Expr::Extract { unit: self.unit(), operand: self.boxed(depth) },

@@ -1,5 +1,5 @@
-//! Full-text indexes: several entries a row. Random histories of a table with one, every search checked against the
-//! texts, and all entries against all versions ([`Partition::validate`]).
+//! Indexes with several entries a row: of the words of a text, and of the elements of an array. Random histories of a table with one, every search checked
+//! against the rows, and all entries against all versions ([`Partition::validate`]).
 
 use super::support::*;
 use crate::budget::Purpose;
@@ -7,10 +7,12 @@ use crate::partition::{ReadAt, ScanRequest};
 use crate::row_store::RowId;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
+use rauk_types::json::Json;
 use rauk_types::{
-    Collation, Column, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, TableSchema, TextParser,
-    Timestamp, Value, ValueRef, WordKeys, key, row,
+    Collation, Column, ColumnId, DataType, Elements, IndexId, IndexKind, IndexPart, IndexSchema, TableSchema,
+    TextParser, Timestamp, TypeKind, Value, ValueRef, WordKeys, key, row,
 };
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -18,17 +20,31 @@ use std::sync::Arc;
 const BY_WORD: IndexId = IndexId(1);
 const WORDS: [&str; 8] = ["apple", "Apple", "pear", "plum", "cherry", "the", "fig", "date_palm"];
 
-fn words_schema(indexed: bool) -> Arc<TableSchema> {
-    let columns = vec![
-        Column::new(ColumnId(0), "id", DataType::BIGINT, false),
-        Column::new(ColumnId(1), "text", DataType::varchar(200, Collation::DEFAULT), true),
-    ];
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Of {
+    Words,
+    Elements,
+}
+
+const BOTH: [Of; 2] = [Of::Words, Of::Elements];
+
+fn elements() -> Elements {
+    Elements { part: 0, ty: DataType::varchar(20, Collation::DEFAULT), unique: false }
+}
+
+fn schema(of: Of, indexed: bool) -> Arc<TableSchema> {
+    let (ty, kind) = match of {
+        Of::Words => (DataType::varchar(200, Collation::DEFAULT), IndexKind::FullText(TextParser::Words)),
+        Of::Elements => (DataType::new(TypeKind::Json), IndexKind::Elements(elements())),
+    };
+    let columns =
+        vec![Column::new(ColumnId(0), "id", DataType::BIGINT, false), Column::new(ColumnId(1), "text", ty, true)];
     let mut indexes = vec![IndexSchema::primary(&[0])];
     if indexed {
         indexes.push(IndexSchema {
             id: BY_WORD,
             name: "words".into(),
-            kind: IndexKind::FullText(TextParser::Words),
+            kind,
             parts: vec![IndexPart { column: 1, prefix: None, descending: false }],
             ..IndexSchema::primary(&[0])
         });
@@ -37,15 +53,41 @@ fn words_schema(indexed: bool) -> Arc<TableSchema> {
 }
 
 struct Texts {
+    of: Of,
     w: World,
-    words: WordKeys,
 }
 
 impl Texts {
-    fn new() -> Texts {
-        let schema = words_schema(true);
-        let words = WordKeys::new(&schema, &schema.indexes[1]).expect("a full-text index");
-        Texts { w: World::new(schema), words }
+    fn new(of: Of) -> Texts {
+        Texts { of, w: World::new(schema(of, true)) }
+    }
+
+    /// A text, or an array of its words.
+    fn value(&self, text: &str) -> Value {
+        match self.of {
+            Of::Words => Value::from(text),
+            Of::Elements => {
+                let words = text.split_whitespace().map(|word| Json::String(Cow::Borrowed(word))).collect();
+                Value::Json(Json::Array(words).encode(&mut |_| Ok(())).expect("it is small"))
+            }
+        }
+    }
+
+    fn word(&self, word: &str) -> Vec<u8> {
+        let mut key = Vec::new();
+        match self.of {
+            Of::Words => {
+                let words = WordKeys::new(&self.w.schema, &self.w.schema.indexes[1]);
+                words.expect("a full-text index").encode(word, &mut key);
+            }
+            Of::Elements => elements().key_part(1).encode(ValueRef::Str(word), &mut key),
+        }
+        key
+    }
+
+    fn has(&self, text: &str, word: &str) -> bool {
+        let left_out = self.of == Of::Words && word == "the";
+        !left_out && text.split(' ').any(|known| known.eq_ignore_ascii_case(word))
     }
 
     fn key(&self, id: i64) -> Vec<u8> {
@@ -57,7 +99,7 @@ impl Texts {
     fn put(&mut self, txn: &Txn, id: i64, text: &str, new: bool) {
         let key = self.key(id);
         let mut bytes = Vec::new();
-        row::encode_row(&self.w.schema, &[Value::Int(id), Value::from(text)], &mut bytes);
+        row::encode_row(&self.w.schema, &[Value::Int(id), self.value(text)], &mut bytes);
         let mut access = self.w.access(Some(txn), ReadAt::Newest);
         match new {
             true => self.w.p.insert(TABLE, &key, key::hash(&key), &bytes, &mut access).expect("nothing is in the way"),
@@ -73,8 +115,7 @@ impl Texts {
 
     /// Rows that have a word, as `at` sees them.
     fn find(&mut self, txn: Option<&Txn>, word: &str, at: ReadAt) -> Vec<i64> {
-        let mut key = Vec::new();
-        self.words.encode(word, &mut key);
+        let key = self.word(word);
         let request =
             ScanRequest { low: Bound::Included(key.clone()), high: Bound::Included(key), ..whole(Some(BY_WORD)) };
         let mut position = Default::default();
@@ -93,24 +134,20 @@ impl Texts {
     }
 }
 
-fn has(text: &str, word: &str) -> bool {
-    word != "the" && text.split(' ').any(|known| known.eq_ignore_ascii_case(word))
-}
-
 type Rows = BTreeMap<i64, String>;
 
 fn check(t: &mut Texts, txn: Option<&Txn>, rows: &Rows, at: ReadAt) {
     for word in WORDS {
-        let expected: Vec<i64> = rows.iter().filter(|(_, text)| has(text, word)).map(|(id, _)| *id).collect();
+        let expected: Vec<i64> = rows.iter().filter(|(_, text)| t.has(text, word)).map(|(id, _)| *id).collect();
         assert_eq!(t.find(txn, word, at), expected, "{word} at {at:?}");
     }
 }
 
 #[test]
 fn random_histories_find_what_the_texts_say() {
-    for seed in 0..60 {
+    for seed in 0..80 {
         let mut rng = SmallRng::seed_from_u64(seed);
-        let mut t = Texts::new();
+        let mut t = Texts::new(BOTH[seed as usize % 2]);
         let mut committed = Rows::new();
         let mut snapshots: Vec<(u64, Rows)> = Vec::new();
         for _ in 0..40 {
@@ -172,8 +209,12 @@ fn random_histories_find_what_the_texts_say() {
 
 #[test]
 fn an_index_that_is_added_later_has_all_words() {
-    let mut t = Texts::new();
-    t.w.p.alter_table(words_schema(false));
+    BOTH.into_iter().for_each(added_later);
+}
+
+fn added_later(of: Of) {
+    let mut t = Texts::new(of);
+    t.w.p.alter_table(schema(of, false));
     let mut rows = Rows::new();
     for id in 0..50 {
         let txn = t.w.begin();
@@ -182,7 +223,7 @@ fn an_index_that_is_added_later_has_all_words() {
         rows.insert(id, text);
         t.w.commit(txn);
     }
-    t.w.p.alter_table(words_schema(true));
+    t.w.p.alter_table(schema(of, true));
     let mut next = Some(RowId(0));
     while let Some(from) = next {
         next = t.w.p.build_index(TABLE, BY_WORD, from, 7, Purpose::Write).expect("there is room");
@@ -193,12 +234,16 @@ fn an_index_that_is_added_later_has_all_words() {
 
 #[test]
 fn recovery_fills_it() {
-    let mut t = Texts::new();
+    BOTH.into_iter().for_each(recovered);
+}
+
+fn recovered(of: Of) {
+    let mut t = Texts::new(of);
     let mut rows = Rows::new();
     for id in 0..50 {
         let text = format!("{} {}", WORDS[id as usize % 8], WORDS[id as usize % 5]);
         let mut bytes = Vec::new();
-        row::encode_row(&t.w.schema, &[Value::Int(id), Value::from(text.as_str())], &mut bytes);
+        row::encode_row(&t.w.schema, &[Value::Int(id), t.value(&text)], &mut bytes);
         t.w.p.restore_put(TABLE, 0, &bytes, Timestamp(1)).expect("there is room");
         rows.insert(id, text);
     }
