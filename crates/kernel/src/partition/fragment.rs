@@ -11,7 +11,7 @@ use crate::budget::MemoryBudget;
 use crate::hash_index::HashIndex;
 use crate::ordered_index::OrderedIndex;
 use crate::row_store::{RowId, RowStore};
-use rauk_types::{IndexId, IndexKeys, KeyDef, RowImage, RowKeys, RowView, TableSchema, Timestamp, key};
+use rauk_types::{IndexId, IndexKeys, KeyDef, RowImage, RowView, TableSchema, Timestamp, key};
 use std::sync::Arc;
 
 pub(super) struct Index {
