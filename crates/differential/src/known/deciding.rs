@@ -35,7 +35,7 @@ pub(super) fn deciding(statement: &mut Statement, _: &Names<'_>) -> bool {
             ("({0} NOT IN ({1}, {2}))", "(NOT ({0} = {1} OR {0} = {2}))"),
             ("ELT({0}, {1}, {2})", "CASE {0} WHEN 1 THEN {1} WHEN 2 THEN {2} END"),
             // Counted without a look at what is never NULL.
-            ("COUNT({0})", "COUNT(LENGTH({0}))"),
+            ("COUNT({0})", "COUNT(CASE WHEN LENGTH({0}) >= 0 THEN 1 END)"),
             // The length of NULL is NULL, and is not known before there is a value.
             ("({0} IS UNKNOWN)", "CASE WHEN LENGTH({0}) >= 0 THEN 0 ELSE 1 END"),
             ("({0} IS NULL)", "CASE WHEN LENGTH({0}) >= 0 THEN 0 ELSE 1 END"),
