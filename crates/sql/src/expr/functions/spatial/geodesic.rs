@@ -3,7 +3,7 @@
 //! Distances, azimuths and points along a geodesic are Karney's (`geographiclib-rs`), exact to some nanometres. The rest follows from them:
 //!
 //! * The distance of a point from a geodesic: the foot is where the direction to the point is at right angles, which is sought between the ends.
-//! * A point lies inside a ring when the directions from it to the ring's points, one after the other, turn once all the way round.
+//! * A point lies inside a ring when the directions from it to the ring's points, one after the other, turn once all the way round, as the ring runs.
 //! * Two geodesics cross when the ends of each lie on different sides of the other. This holds of edges shorter than a quarter of the Earth;
 //!   what is farther apart than both are long cannot cross.
 //! * The highest latitude of an edge is at one of its ends, or where it runs east or west (Clairaut).
@@ -126,13 +126,16 @@ impl Earth {
         line.0.windows(2).map(|pair| self.distance(pair[0], pair[1])).sum()
     }
 
+    /// The area inside a ring: positive where it runs counterclockwise.
+    fn signed_area(&self, ring: &LineString) -> f64 {
+        let mut area = PolygonArea::new(&self.geodesic, Winding::CounterClockwise);
+        ring.0.iter().skip(1).for_each(|c| area.add_point(c.y, c.x));
+        area.compute(true).1
+    }
+
     pub fn area(&self, polygon: &Polygon) -> f64 {
-        let of_ring = |ring: &LineString| {
-            let mut area = PolygonArea::new(&self.geodesic, Winding::CounterClockwise);
-            ring.0.iter().skip(1).for_each(|c| area.add_point(c.y, c.x));
-            // Signed, so that the direction of the ring does not matter.
-            area.compute(true).1.abs()
-        };
+        // The direction of a ring does not matter.
+        let of_ring = |ring: &LineString| self.signed_area(ring).abs();
         of_ring(polygon.exterior()) - polygon.interiors().iter().map(of_ring).sum::<f64>()
     }
 
@@ -195,7 +198,9 @@ impl Earth {
                 Some(degrees) => turned += degrees,
             }
         }
-        if turned.abs() > 180.0 { Position::Inside } else { Position::Outside }
+        // Seen from the other side of the Earth a ring turns the other way.
+        let around = turned.abs() > 180.0 && (turned < 0.0) == (self.signed_area(ring) > 0.0);
+        if around { Position::Inside } else { Position::Outside }
     }
 
     fn in_polygon(&self, point: Coord, polygon: &Polygon) -> Position {
