@@ -7,7 +7,7 @@
 //! [`crate::bind::own_row`].
 
 use super::columns::ColumnDraft;
-use crate::parse::ast::{Expr, IndexAlgorithm, KeyDefinition, KeyPart, TableConstraint};
+use crate::parse::ast::{CastType, Expr, IndexAlgorithm, KeyDefinition, KeyPart, TableConstraint};
 use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::geometry::POINT_BYTES;
@@ -99,11 +99,21 @@ fn read(
         let message = "You have an error in your SQL syntax; WITH PARSER stands behind FULLTEXT keys only";
         return Err(MysqlError::new(codes::PARSE_ERROR, message));
     }
+    let is_array =
+        |part: &KeyPart| matches!(part, KeyPart::Expr { expr: Expr::Cast { target: CastType::Array(_), .. }, .. });
+    let unique = kind == IndexKind::Unique;
+    let draft_kind = match key.parts.iter().position(is_array) {
+        // The type of the elements is found when the table is built.
+        Some(part) if unique || kind == IndexKind::Ordered => {
+            IndexKind::Elements(Elements { part: part as u8, ty: DataType::new(TypeKind::Null), unique })
+        }
+        _ => kind,
+    };
     Ok(IndexDraft {
         id: None,
         entry_table: None,
         name: name.map(str::to_string),
-        kind,
+        kind: draft_kind,
         parts: parts(&key.parts, columns)?,
         // A key that is not unique is ordered in any case, as in InnoDB.
         hash_only: key.algorithm == Some(IndexAlgorithm::Hash)

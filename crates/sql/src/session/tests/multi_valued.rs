@@ -252,6 +252,11 @@ fn definitions() {
     t.expect("SELECT id FROM alike WHERE a = 2 AND 'q' MEMBER OF (j->'$.x')", &["1"]);
     t.code("ALTER TABLE alike DROP COLUMN j", 3755);
     t.ok("ALTER TABLE alike DROP KEY k, DROP KEY u, DROP KEY v, DROP COLUMN j");
+    // It finds no rows by its first column alone.
+    t.ok("CREATE TABLE parent (id INT PRIMARY KEY)");
+    t.ok("CREATE TABLE child (id INT PRIMARY KEY, a INT, j JSON, KEY e (a, (CAST(j AS SIGNED ARRAY))), \
+          FOREIGN KEY (a) REFERENCES parent (id))");
+    assert!(t.run("SHOW CREATE TABLE child").contains("KEY `a` (`a`)"));
     t.ok("CREATE TEMPORARY TABLE own (id INT PRIMARY KEY, j JSON, UNIQUE KEY ((CAST(j AS SIGNED ARRAY))))");
     t.ok("INSERT INTO own VALUES (1, '[1, -2]')");
     t.code("INSERT INTO own VALUES (2, '[-2]')", 1062);
