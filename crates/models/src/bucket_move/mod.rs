@@ -1,32 +1,37 @@
 //! A bucket moves from one replication group to another while it is read and written: the seal.
 //!
 //! # What it stands for
-//! A source group on two nodes with two rows: one in the bucket that moves, one in a bucket that stays. A target group on one node. The
-//! first transaction writes both rows, in one entry, or as one of two participants that prepare ([`First`]); the second writes the row of
-//! the bucket, wherever that is served. The target takes over what is stable in the source's stream. Then the source appends `Seal`, its last entry about
-//! the bucket; the managers' group gives the bucket to the target, and the target hears of it and serves. A snapshot reads both rows, in any
-//! order and place, and reads of the newest state ask any replica. The source's leader may crash, and its follower leads.
+//! A source group on two nodes has two rows: one in the bucket that moves, one in a bucket that does not. A target group
+//! has one node. The first transaction writes both rows, in one log entry or as one of two participants that prepare
+//! ([`First`]). The second one writes the row of the bucket at the bucket's owner. The target copies everything that is
+//! stable in the source's stream. Then the source appends `Seal`, its last log entry about the bucket; the control plane
+//! makes the target the owner; the target learns that and serves. A snapshot reads both rows, in any order, at any
+//! replica; so do reads of the newest state. The source's leader may crash, and its follower leads then.
 //!
-//! The copy is the stream from its beginning: copies of rows in slices that catch up are proven elsewhere. Raising `max_read` and the look are one step, as
-//! are commit time and position ([`crate::group_entry`]).
+//! The copy is the stream from its beginning: a copy of rows in slices that catches up is proven elsewhere. Raising
+//! `max_read` and the look are one step, and so are commit time and position ([`crate::group_entry`]).
 //!
 //! # What is left out
-//! Leases and members that are struck and may still read ([`crate::follower_reads`]); take-over of prepared transactions ([`crate::commit_takeover`]); cuts; several
-//! moves of one bucket; what the source does with rows that no snapshot needs.
+//! Leases, and reads of nodes that have been removed from the in-sync set ([`crate::follower_reads`]); take-over of
+//! prepared transactions ([`crate::commit_takeover`]); consistent cuts; several moves of one bucket; when the source
+//! frees rows that no snapshot needs.
 //!
 //! # The rules, with the mutation that shows why
 //! Numbers of shared/replication-groups.md in brackets.
-//! 1. The seal follows the end of all transactions that hold locks in the bucket ([`Mutation::SealedWhileOpen`]) and the decision of those that are prepared there
-//!    ([`Mutation::SealedBeforeDecided`]) \[11\].
-//! 2. The bucket is given away when the seal is stable ([`Mutation::SealNotStable`]) and the target has everything before it ([`Mutation::CopyNotWhole`]); the target takes only
-//!    what is stable ([`Mutation::CopiesWhatIsNotStable`]) \[11\].
-//! 3. The seal hands on `max_read` ([`Mutation::MaxReadNotHandedOn`]) and the highest finished time ([`Mutation::FinishedNotHandedOn`]) \[11\].
-//! 4. Snapshots up to the `max_read` of the seal go on at the source, at its followers too; *newer ones are refused there*, since the target does not know of
-//!    them ([`Mutation::SnapshotsPastTheSeal`]). The target refuses those below the highest finished time: what it took over has no history
-//!    ([`Mutation::OlderSnapshotsAtTarget`]) \[12\]. Between both a snapshot can be read in either place.
-//! 5. Who has the seal answers no reads of the newest state ([`Mutation::SourceReadsOn`]), and a follower has it when it acknowledges it
-//!    ([`Mutation::SealAcknowledgedBeforeAdopted`]). *That is enough for followers' reads*: the seal is stable when all have it, so a read that found no seal began before the
-//!    target's first commit. No version of the owner has to be compared.
+//! 1. The seal follows the end of all transactions that hold locks in the bucket ([`Mutation::SealedWhileOpen`]) and the
+//!    decision of all that are prepared there ([`Mutation::SealedBeforeDecided`]) \[11\].
+//! 2. The control plane changes the owner when the seal is stable ([`Mutation::SealNotStable`]) and the target has
+//!    everything before it ([`Mutation::CopyNotWhole`]); the target copies only stable log entries
+//!    ([`Mutation::CopiesWhatIsNotStable`]) \[11\].
+//! 3. The seal carries `max_read` ([`Mutation::MaxReadNotHandedOn`]) and the newest commit time
+//!    ([`Mutation::FinishedNotHandedOn`]) \[11\].
+//! 4. The source and its followers answer snapshots up to the `max_read` of the seal, *and refuse newer ones*: the target
+//!    does not know of them ([`Mutation::SnapshotsPastTheSeal`]). The target refuses snapshots below the newest copied
+//!    commit, since copied rows have no history ([`Mutation::OlderSnapshotsAtTarget`]) \[12\].
+//! 5. A replica that has the seal answers no reads of the newest state ([`Mutation::SourceReadsOn`]); a follower adopts
+//!    the seal before it acknowledges it ([`Mutation::SealAcknowledgedBeforeAdopted`]). *That is enough for reads on
+//!    followers*: the seal is stable only when all of them have it, so a read that found no seal began before the
+//!    target's first commit. A follower need not compare versions of the owner.
 //!
 //! # Sizes that were exhausted
 //! Both: the second transaction runs in the source or the target; else in the target only.
@@ -64,15 +69,15 @@ pub enum Mutation {
     SealedWhileOpen,
     /// The seal does not wait for prepared transactions.
     SealedBeforeDecided,
-    /// The bucket is given away before the seal is stable.
+    /// The owner changes before the seal is stable.
     SealNotStable,
-    /// The bucket is given away before the target has everything.
+    /// The owner changes before the target has everything.
     CopyNotWhole,
-    /// The target takes what may still be lost.
+    /// The target copies log entries that may be lost.
     CopiesWhatIsNotStable,
     MaxReadNotHandedOn,
     FinishedNotHandedOn,
-    /// The target shows older snapshots the newest version that it took over.
+    /// The target shows the newest copied version to older snapshots.
     OlderSnapshotsAtTarget,
     /// The source answers any snapshot from sealed rows.
     SnapshotsPastTheSeal,
@@ -106,12 +111,12 @@ impl BucketMove {
 
 pub const WHOLE: &str = "a snapshot sees all of a transaction or nothing";
 pub const REPEATABLE: &str = "two reads of one snapshot agree, wherever and whenever";
-pub const KEPT: &str = "what is committed in the source is in the target when it serves";
-pub const TRUE: &str = "the target has nothing that was not committed";
-pub const NEWEST: &str = "a read of the newest state shows what was told or shown before it";
+pub const KEPT: &str = "a target that serves has everything that the source committed";
+pub const TRUE: &str = "the target has nothing that the source did not commit";
+pub const NEWEST: &str = "no read of the newest state is stale";
 pub const ORDERED: &str = "commit times follow the order of the writes";
 
-/// What the source has committed for good.
+/// Whether the source has committed it, and that is stable.
 fn committed(state: &State, transaction: usize) -> bool {
     state.led().is_some_and(|leader| leader.committed(transaction, leader.stable).is_some())
 }
@@ -122,7 +127,7 @@ impl Model for BucketMove {
 
     fn init_states(&self) -> Vec<State> {
         let node = || Node { log: Vec::new(), stable: 0, adopted: 0, confirmed: (0, 0) };
-        let transaction = Transaction { status: Status::Idle, at_target: false, view: 0, told: false };
+        let transaction = Transaction { status: Status::Idle, at_target: false, view: 0, acknowledged: false };
         vec![State {
             clock: 0,
             view: 1,
@@ -176,11 +181,11 @@ impl Model for BucketMove {
             Property::sometimes("a snapshot sees the first transaction in both groups' rows", |_, s: &State| {
                 s.target.serves && s.seen == [Some(0b01), Some(0b01)]
             }),
-            Property::sometimes("a snapshot sees nothing of a transaction that was moved", |_, s: &State| {
-                s.target.serves && s.transactions[0].told && s.seen == [Some(0), Some(0)]
+            Property::sometimes("a snapshot sees nothing of a transaction that was copied", |_, s: &State| {
+                s.target.serves && s.transactions[0].acknowledged && s.seen == [Some(0), Some(0)]
             }),
-            Property::sometimes("the second transaction is told, at the target", |_, s: &State| {
-                s.transactions[1].at_target && s.transactions[1].told
+            Property::sometimes("the second transaction is acknowledged at the target", |_, s: &State| {
+                s.transactions[1].at_target && s.transactions[1].acknowledged
             }),
             Property::sometimes("the bucket moves in a later view", |_, s: &State| s.moved && s.view > 1),
         ]

@@ -36,7 +36,7 @@ pub struct Transaction {
     pub at_target: bool,
     /// The source's view in which it locked.
     pub view: u8,
-    pub told: bool,
+    pub acknowledged: bool,
 }
 
 /// A node of the source group.
@@ -46,7 +46,7 @@ pub struct Node {
     pub log: Vec<Entry>,
     /// How much of it is known to be stable.
     pub stable: u8,
-    /// How much of it the partition has taken in.
+    /// How much of it the partition has adopted.
     pub adopted: u8,
     /// The snapshot that may be read here, once this much of the log is.
     pub confirmed: (u8, u8),
@@ -57,7 +57,7 @@ impl Node {
         self.log.len() as u8
     }
 
-    /// What the seal hands on, if the first `length` entries have it.
+    /// The numbers in the seal, if it is among the first `length` entries.
     pub fn seal(&self, length: u8) -> Option<(u8, u8)> {
         self.log.iter().take(length.into()).find_map(|entry| match entry {
             Entry::Seal { max_read, finished } => Some((*max_read, *finished)),
@@ -65,7 +65,7 @@ impl Node {
         })
     }
 
-    /// What became of a transaction by the first `length` entries: its time, and the place of the entry that says so.
+    /// The commit time of a transaction in the first `length` entries, and the position of the entry that has it.
     pub fn committed(&self, transaction: usize, length: u8) -> Option<(u8, u8)> {
         self.log.iter().take(length.into()).enumerate().find_map(|(place, entry)| match *entry {
             Entry::Write { transaction: of, time } if usize::from(of) == transaction => Some((time, place as u8)),
@@ -88,17 +88,17 @@ impl Node {
     }
 }
 
-/// The target group: one node, on whose disk everything is at once.
+/// The target group: one node; its log entries are stable at once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target {
     /// How much of the source's stream it has.
     pub copied: u8,
     /// By transaction: the commit time of its write to the bucket, copied or written here.
     pub has: [Option<u8>; TRANSACTIONS],
-    /// It has heard that the bucket is its own.
+    /// It knows that it owns the bucket.
     pub serves: bool,
     pub max_read: u8,
-    /// No commit here is below this one; no version that came with the copy is above it.
+    /// No commit here is below this time; no copied version is above it.
     pub finished: u8,
 }
 
@@ -109,23 +109,23 @@ pub struct State {
     pub view: u8,
     pub leader: u8,
     pub lost: bool,
-    /// The second node of the source group counts.
+    /// The second node of the source group is in-sync.
     pub both: bool,
     pub max_read: u8,
     pub nodes: [Node; SOURCES],
     pub target: Target,
-    /// The group of managers says that the bucket is the target's.
+    /// The control plane has made the target the owner of the bucket.
     pub moved: bool,
     pub transactions: [Transaction; TRANSACTIONS],
-    /// How much the other participant's least time is above the source's, once somebody has looked.
+    /// By how much the other participant's least time is above the source's, once it is known.
     pub above: Option<u8>,
     /// 0: not drawn.
     pub snapshot: u8,
     pub seen: [Option<u8>; ROWS],
     pub unrepeatable: bool,
-    /// A read of the newest state missed what had been told or shown before it.
+    /// A stale read: a read of the newest state missed what had been acknowledged or shown before it.
     pub stale: bool,
-    /// Transactions whose writes to the bucket somebody was shown, one bit each.
+    /// Transactions whose writes to the bucket a reader has seen, one bit each.
     pub shown: u8,
     pub kills_left: u8,
     pub crashes_left: u8,
@@ -140,7 +140,7 @@ impl State {
         (!self.lost).then(|| &mut self.nodes[usize::from(self.leader)])
     }
 
-    /// Whether anybody's locks stand on the bucket in the source.
+    /// Whether a transaction holds locks in the bucket at the source.
     pub fn is_locked(&self) -> bool {
         let of_view = |own: &Transaction| own.status == Status::Active && !own.at_target && own.view == self.view;
         self.transactions.iter().any(of_view)

@@ -13,14 +13,14 @@ pub enum Step {
     Append {
         transaction: usize,
     },
-    /// The other participant of the first one has prepared as well: its least time is so much above.
+    /// Commits the first transaction: the other participant has prepared with a least time that is so much above.
     Decide {
         above: u8,
     },
     Abort {
         transaction: usize,
     },
-    Tell {
+    Acknowledge {
         transaction: usize,
     },
     // The source's stream, and the move.
@@ -53,7 +53,7 @@ pub fn candidates(_: &BucketMove, _: &State, steps: &mut Vec<Step>) {
             Step::Lock { transaction, at_target: false },
             Step::Append { transaction },
             Step::Abort { transaction },
-            Step::Tell { transaction },
+            Step::Acknowledge { transaction },
         ]);
     }
     steps.extend([
@@ -79,7 +79,7 @@ pub fn apply(model: &BucketMove, state: &State, step: &Step) -> Option<State> {
         Step::Append { transaction } => append(model, &mut next, transaction)?,
         Step::Decide { above } => {
             let leader = next.led()?;
-            // Everybody's prepare is stable.
+            // The prepare is stable.
             let least = leader.prepared(leader.len()).and(leader.prepared(leader.stable))?;
             if *next.above.get_or_insert(above) != above {
                 return None;
@@ -96,7 +96,7 @@ pub fn apply(model: &BucketMove, state: &State, step: &Step) -> Option<State> {
             next.kills_left = next.kills_left.checked_sub(1)?;
             own.status = Status::Aborted;
         }
-        Step::Tell { transaction } => {
+        Step::Acknowledge { transaction } => {
             let known = match state.transactions[transaction].at_target {
                 true => state.target.has[transaction].is_some(),
                 false => {
@@ -107,7 +107,7 @@ pub fn apply(model: &BucketMove, state: &State, step: &Step) -> Option<State> {
             if !known {
                 return None;
             }
-            next.transactions[transaction].told = true;
+            next.transactions[transaction].acknowledged = true;
         }
         Step::Seal => seal(model, &mut next)?,
         Step::Ship => {
@@ -206,7 +206,7 @@ pub fn apply(model: &BucketMove, state: &State, step: &Step) -> Option<State> {
             next.max_read = next.clock;
             let own = &mut next.nodes[1];
             own.adopted = own.len();
-            // What it had written is gone, or in the log.
+            // Writes that are not in the log are lost.
             for transaction in 0..TRANSACTIONS {
                 let logged = next.nodes[1].committed(transaction, u8::MAX).is_some()
                     || transaction == 0 && next.nodes[1].prepared(u8::MAX).is_some();
@@ -220,12 +220,12 @@ pub fn apply(model: &BucketMove, state: &State, step: &Step) -> Option<State> {
     (next != *state).then_some(next)
 }
 
-/// Takes the row's lock where the bucket is served, when nobody has it.
+/// Takes the row's lock at the owner of the bucket, if it is free.
 fn lock(model: &BucketMove, state: &mut State, transaction: usize, at_target: bool) -> Option<()> {
     if state.transactions[transaction].status != Status::Idle {
         return None;
     }
-    // The second one waits for the first, whose lock passes on when it is decided.
+    // The lock of the first one is free when that is decided.
     let free = match at_target {
         true => state.target.serves,
         false => {
@@ -271,7 +271,7 @@ fn append(model: &BucketMove, state: &mut State, transaction: usize) -> Option<(
     Some(())
 }
 
-/// The last entry about the bucket: behind the end of all that is open there.
+/// The last log entry about the bucket: no transaction is open there any more.
 fn seal(model: &BucketMove, state: &mut State) -> Option<()> {
     let leader = state.led()?;
     if leader.seal(leader.len()).is_some() {
@@ -301,7 +301,7 @@ fn look(model: &BucketMove, state: &mut State, row: usize, node: usize) -> Optio
         if !target.serves {
             return None;
         }
-        // What came with the copy has no history.
+        // Copied rows have no history.
         if at < target.finished && !model.is(Mutation::OlderSnapshotsAtTarget) {
             return None;
         }
@@ -322,7 +322,7 @@ fn look(model: &BucketMove, state: &mut State, row: usize, node: usize) -> Optio
         if !ready {
             return None;
         }
-        // Later commits are the target's to keep out.
+        // Only the target could keep later commits out of newer snapshots.
         let sealed = own.seal(own.adopted);
         let beyond = sealed.is_some_and(|(max_read, _)| at > max_read);
         if row == 0 && beyond && !model.is(Mutation::SnapshotsPastTheSeal) {
@@ -373,14 +373,14 @@ fn read_newest(model: &BucketMove, state: &mut State, node: usize) -> Option<()>
         for transaction in 0..TRANSACTIONS {
             match own.committed(transaction, own.adopted) {
                 Some((_, place)) if place < own.stable => seen |= 1 << transaction,
-                // Pending: a follower asks, and a leader that has just been named waits.
+                // Pending: a follower asks the leader, and a new leader waits.
                 Some(_) if !leads || state.view > 1 => return None,
                 _ => {}
             }
         }
     }
-    let told = (0..TRANSACTIONS).filter(|t| state.transactions[*t].told).fold(0, |told, t| told | 1 << t);
-    state.stale |= (told | state.shown) & !seen != 0;
+    let acknowledged = (0..TRANSACTIONS).filter(|t| state.transactions[*t].acknowledged).fold(0, |all, t| all | 1 << t);
+    state.stale |= (acknowledged | state.shown) & !seen != 0;
     state.shown |= seen;
     Some(())
 }

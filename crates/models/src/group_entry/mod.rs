@@ -1,42 +1,50 @@
 //! One entry over several guards: a replication group of two partitions with one stream.
 //!
 //! # What it stands for
-//! A group with two partitions, each with one row and a guard of its own, on one or two nodes; a transaction that writes in both,
-//! and a second one ([`Second`]). The transaction locks and writes in one partition after the other; its commit swaps
-//! the status word from active to committing, collects the writes of one partition after the other, and appends one entry, which gets its commit
-//! time and its place in the stream under one leaf lock. A kill aborts it at any time before that. Followers take entries to their disks and
-//! have their partitions adopt them; an entry is stable when all in-sync nodes have it. A snapshot reads both rows, in any order, at the leader or
-//! at a follower to which the leader has confirmed it, and in-sync replicas answer reads of the newest state. A node crashes, is struck, comes back with its disk and joins; the
-//! same node may lead a new view with its memory as it was, and each partition then drops what has died in a step of its own.
+//! A group with two partitions, each with one row and its own guard, on one or two nodes. One transaction writes in
+//! both, and there is a second one ([`Second`]). A transaction locks and writes in one partition after the other. Its
+//! commit swaps the status word from active to committing, collects the writes of one partition after the other, and
+//! appends one log entry. That gets its commit time and its position in the stream under one leaf lock. A kill may
+//! abort the transaction at any time before that.
 //!
-//! Acknowledgements are not messages: a leader may count on what a follower of its view has, at any time. Who runs
-//! the transaction asks the leader what became of it until it is told; answers that are lost are asked for again, so telling is one step.
+//! Followers write log entries to disk, and their partitions adopt them. A log entry is stable when all in-sync nodes
+//! have it. A snapshot reads both rows, in any order, at the leader or at a follower for which the leader has confirmed
+//! it. In-sync replicas answer reads of the newest state. A node crashes, is removed from the in-sync set, restarts with
+//! its disk and is added again. The same node may lead a new view with its memory unchanged; each partition then drops
+//! locks of the old view in a step of its own.
+//!
+//! Acknowledgements are not messages: a leader may count on the log of a follower of its view at any time. The
+//! coordinator asks the leader for the outcome until it gets an answer; a lost answer is asked for again, so reporting
+//! is one step.
 //!
 //! # What is left out
-//! Leases, the commands of the group and who may still read when it is struck ([`crate::in_sync`], [`crate::follower_reads`]); a
-//! transaction over several groups, but for what its session has observed ([`crate::commit_takeover`]); cuts; schema
-//! versions; splits and moves.
+//! Leases, commands of the control plane and reads of nodes that have been removed ([`crate::in_sync`],
+//! [`crate::follower_reads`]); transactions over several groups, except for what their session has observed
+//! ([`crate::commit_takeover`]); consistent cuts; schema versions; splits and moves ([`crate::bucket_move`]).
 //!
 //! # The rules, with the mutation that shows why
 //! Numbers of shared/replication-groups.md in brackets.
 //! 1. A commit swaps the status word from active to committing before it collects, and every abort swaps from active
 //!    ([`Mutation::AbortsCommitting`]) \[1\].
-//! 2. The append demands that the view in which the locks were taken still stands ([`Mutation::ViewNotChecked`]) \[1\]. A leader serves when
-//!    what it has inherited is stable ([`Mutation::ServesUnopened`]). A partition drops what died with the last view in a step of its own, at any
-//!    time \[13\]: that is no matter of safety where the append demands the view, it gives locks back.
-//! 3. Commit time and stream position are one decision under the leaf lock ([`Mutation::TimeBeforeAppend`]), and so are raising `max_read` for a
-//!    confirmation and reading the position that it names ([`Mutation::PositionBeforeRaise`]) \[2\]. At the leader `max_read` is
-//!    raised before the look ([`Mutation::LookThenRaise`]) \[2\]. *A reader need not wait at `committing`*: without an entry there is no time yet, and the one to
-//!    come is above `max_read`. It waits for an entry at or below its snapshot that is not known to be stable.
-//! 4. What is shown is stable ([`Mutation::ShownAtAppend`]), and who joins has everything that was shown ([`Mutation::JoinsWithoutTheNewest`]) \[3\].
-//! 5. *Locks may pass on at the append* ([`Size::locks_pass_early`]): who gets one writes behind in the same stream, so it is stable only with the entry that it built upon. What leaves the
-//!    group waits: a prepare in another group, until what its session has observed is stable ([`Mutation::ObservedNotAwaited`]) \[4\].
-//! 6. What became of a transaction is remembered until who runs it has been told ([`Mutation::ForgottenByNumber`]) \[5\].
-//! 7. A follower's partitions have taken an entry in before anybody reads there and finds nothing pending: the follower queues it at all of
-//!    them before it acknowledges ([`Mutation::AcknowledgedBeforeAdopted`]) \[6\].
+//! 2. The append demands that the view of the locks is still the current one ([`Mutation::ViewNotChecked`]) \[1\]. A
+//!    leader serves when all log entries that it inherited are stable ([`Mutation::ServesUnopened`]). A partition may
+//!    drop locks of the old view at any time \[13\]: as long as the append checks the view, that is no matter of safety.
+//! 3. Commit time and stream position are decided together under the leaf lock ([`Mutation::TimeBeforeAppend`]). So are
+//!    raising `max_read` for a confirmation and reading the position that it names
+//!    ([`Mutation::PositionBeforeRaise`]) \[2\]. A reader at the leader raises `max_read` before it looks
+//!    ([`Mutation::LookThenRaise`]) \[2\]. *A reader need not wait for a committing transaction without a log entry*:
+//!    its commit time will be above `max_read`. It waits for log entries at or below its snapshot that are not stable.
+//! 4. A leader shows only stable log entries ([`Mutation::ShownAtAppend`]), and a node that is added to the in-sync set
+//!    has everything that was shown ([`Mutation::JoinsWithoutTheNewest`]) \[3\].
+//! 5. *Locks may be released at the append* ([`Size::locks_pass_early`]): the next holder appends behind it in the same
+//!    stream, so its log entry is stable only with the one that it builds upon. A prepare or commit in another group
+//!    waits until everything that the session has observed is stable ([`Mutation::ObservedNotAwaited`]) \[4\].
+//! 6. The leader remembers an outcome until the coordinator knows it ([`Mutation::ForgottenByNumber`]) \[5\].
+//! 7. A follower queues a log entry at all its partitions before it acknowledges it, and a reader runs that queue first
+//!    ([`Mutation::AcknowledgedBeforeAdopted`]) \[6\].
 //!
 //! # Sizes that were exhausted
-//! Views: of the same node or another. Early: locks pass on at the append.
+//! Views: led by the same node or another one. Early: locks are released at the append.
 //!
 //! | second | nodes | crashes | views | kills | snapshot | early | states |
 //! |---|---|---|---|---|---|---|---|
@@ -81,9 +89,9 @@ pub enum Second {
 pub enum Mutation {
     /// A transaction may be aborted while its writes are collected.
     AbortsCommitting,
-    /// An entry is appended though the view of its locks is over.
+    /// A log entry is appended after the view of its locks has ended.
     ViewNotChecked,
-    /// A leader serves before what it has inherited is stable.
+    /// A leader serves before the log entries that it inherited are stable.
     ServesUnopened,
     /// The commit time is chosen before the entry is appended.
     TimeBeforeAppend,
@@ -91,13 +99,13 @@ pub enum Mutation {
     PositionBeforeRaise,
     /// `max_read` is raised after the look.
     LookThenRaise,
-    /// The leader shows what is in its log.
+    /// The leader shows log entries that are not stable.
     ShownAtAppend,
     /// A node joins without the newest entry.
     JoinsWithoutTheNewest,
-    /// A commit in another group does not wait for what its session has observed here.
+    /// A commit in another group does not wait until log entries that its session has observed are stable.
     ObservedNotAwaited,
-    /// What became of a transaction is forgotten by itself.
+    /// The leader forgets an outcome before the coordinator knows it.
     ForgottenByNumber,
     /// A follower acknowledges an entry before its partitions have it.
     AcknowledgedBeforeAdopted,
@@ -114,7 +122,7 @@ pub struct Size {
     pub kills: u8,
     /// A snapshot is drawn.
     pub snapshot: bool,
-    /// Locks pass on at the append; else when the entry is stable.
+    /// Locks are released at the append; else when the log entry is stable.
     pub locks_pass_early: bool,
 }
 
@@ -144,11 +152,11 @@ pub const WHOLE: &str = "a snapshot sees all of a transaction or nothing";
 pub const REPEATABLE: &str = "two reads of one snapshot agree, wherever and whenever";
 pub const ENTIRE: &str = "an entry has all writes of its transaction";
 pub const LOCKED: &str = "an entry is appended while its transaction holds its locks";
-pub const TRUE: &str = "who is told that a transaction was aborted sees nothing of it";
-pub const KEPT: &str = "what was told or shown stays";
-pub const NEWEST: &str = "a read of the newest state shows what was told or shown before it";
-pub const CAUSAL: &str = "what a transaction elsewhere built upon stays";
-pub const ACKNOWLEDGED: &str = "a snapshot is not below a commit told before it was drawn";
+pub const TRUE: &str = "no write of a transaction that was reported as aborted exists";
+pub const KEPT: &str = "what was reported or shown is never lost";
+pub const NEWEST: &str = "no read of the newest state is stale";
+pub const CAUSAL: &str = "what a transaction in another group built upon is never lost";
+pub const ACKNOWLEDGED: &str = "a snapshot is not below a commit reported before it was drawn";
 pub const ORDERED: &str = "commit times follow the stream";
 pub const NOT_AHEAD: &str = "no commit time is more than one above the service's counter";
 
@@ -160,13 +168,13 @@ impl Model for GroupEntry {
         let transaction = Transaction {
             status: Status::Active,
             view: 0,
-            standing: 0,
+            held: 0,
             visited: 0,
             collected: 0,
             chosen: 0,
             observed: false,
             elsewhere: false,
-            told: None,
+            reported: None,
             forgotten: false,
         };
         vec![State {
@@ -216,8 +224,9 @@ impl Model for GroupEntry {
             }),
             Property::always(LOCKED, |_, s: &State| !s.unlocked),
             Property::always(TRUE, |_, s: &State| {
-                (0..TRANSACTIONS)
-                    .all(|t| s.transactions[t].told != Some(false) || s.place(t).is_none() && s.shown & (1 << t) == 0)
+                (0..TRANSACTIONS).all(|t| {
+                    s.transactions[t].reported != Some(false) || s.place(t).is_none() && s.shown & (1 << t) == 0
+                })
             }),
             Property::always(KEPT, |model: &Self, s: &State| {
                 let promised = s.promised();
@@ -241,13 +250,13 @@ impl Model for GroupEntry {
                 s.snapshot.seen == [Some(1), Some(1)]
             }),
             Property::sometimes("a snapshot sees nothing of a committed transaction", |_, s: &State| {
-                s.transactions[0].told == Some(true) && s.snapshot.seen == [Some(0), Some(0)]
+                s.transactions[0].reported == Some(true) && s.snapshot.seen == [Some(0), Some(0)]
             }),
-            Property::sometimes("both transactions are told to be committed", |_, s: &State| {
-                s.transactions.iter().all(|own| own.told == Some(true))
+            Property::sometimes("both transactions are reported as committed", |_, s: &State| {
+                s.transactions.iter().all(|own| own.reported == Some(true))
             }),
-            Property::sometimes("a transaction is told to be aborted", |_, s: &State| {
-                s.transactions[0].told == Some(false)
+            Property::sometimes("a transaction is reported as aborted", |_, s: &State| {
+                s.transactions[0].reported == Some(false)
             }),
             Property::sometimes("an entry of an older view becomes stable", |_, s: &State| {
                 s.transactions[0].view > 0 && s.transactions[0].view < s.view && s.is_stable(0)

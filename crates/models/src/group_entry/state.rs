@@ -17,7 +17,7 @@ pub enum Status {
     Aborted,
 }
 
-/// An entry of the group's stream: all that a transaction has written.
+/// A log entry of the group's stream: all writes of one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Entry {
     pub transaction: u8,
@@ -31,20 +31,20 @@ pub struct Transaction {
     pub status: Status,
     /// The view in which it took its locks; 0: it has none yet.
     pub view: u8,
-    /// The leader's memory: where its locks and pending writes stand, one bit a partition.
-    pub standing: u8,
+    /// The leader's memory: the partitions that hold its locks and pending writes, one bit each.
+    pub held: u8,
     /// Partitions that the commit has been to, and those whose writes it found there.
     pub visited: u8,
     pub collected: u8,
     /// The commit time, where that is chosen before the append (only if that is switched off).
     pub chosen: u8,
-    /// It has locked a row that the other had written, and whose entry was not stable: that is in its session.
+    /// Its session has observed the other transaction while that one's log entry was not stable.
     pub observed: bool,
     /// It has committed in another group too, for ever.
     pub elsewhere: bool,
-    /// What the client was told.
-    pub told: Option<bool>,
-    /// What became of it is not remembered any more.
+    /// The outcome that was reported to the client: committed or not.
+    pub reported: Option<bool>,
+    /// The leader does not remember its outcome any more.
     pub forgotten: bool,
 }
 
@@ -57,7 +57,7 @@ pub struct Node {
     pub follows: u8,
     /// How much of its log it knows to be stable.
     pub stable: u8,
-    /// How much of its log each partition has taken in.
+    /// How much of its log each partition has adopted.
     pub adopted: [u8; PARTITIONS],
     /// In memory: snapshots up to this one may be read here, once this much of the log is.
     pub confirmed: (u8, u8),
@@ -112,7 +112,7 @@ pub struct State {
     pub clock: u8,
     pub view: u8,
     pub leader: u8,
-    /// The leader's process is over, and none has been named after it.
+    /// The leader's process has ended, and the control plane has not named the next leader.
     pub lost: bool,
     /// One bit a node.
     pub in_sync: u8,
@@ -125,13 +125,13 @@ pub struct State {
     pub nodes: [Node; NODES],
     pub transactions: [Transaction; TRANSACTIONS],
     pub snapshot: Snapshot,
-    /// Transactions whose writes somebody was shown, one bit each.
+    /// Transactions whose writes a reader has seen, one bit each.
     pub shown: u8,
-    /// A read of the newest state missed what had been told or shown before it.
+    /// A stale read: a read of the newest state missed what had been reported or shown before it.
     pub stale: bool,
     /// An entry was appended without the locks of its transaction.
     pub unlocked: bool,
-    /// The snapshot was drawn below a commit that had been told before.
+    /// The snapshot was drawn below a commit that had been reported before.
     pub drawn_below: bool,
     pub crashes_left: u8,
     pub views_left: u8,
@@ -169,9 +169,9 @@ impl State {
         self.place(transaction).is_some_and(|at| at < leader.stable)
     }
 
-    /// Everything that was promised to somebody: told as committed, or shown.
+    /// Everything that was promised: reported as committed, or shown to a reader.
     pub fn promised(&self) -> u8 {
-        let told = (0..TRANSACTIONS).filter(|t| self.transactions[*t].told == Some(true));
-        told.fold(self.shown, |promised, t| promised | 1 << t)
+        let reported = (0..TRANSACTIONS).filter(|t| self.transactions[*t].reported == Some(true));
+        reported.fold(self.shown, |promised, t| promised | 1 << t)
     }
 }

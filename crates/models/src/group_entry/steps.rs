@@ -27,7 +27,7 @@ pub enum Step {
     CommitElsewhere {
         transaction: usize,
     },
-    /// A partition's turn in which the rows get their time and locks pass on.
+    /// A partition's turn in which the rows get their commit time and the locks are released.
     Install {
         transaction: usize,
         partition: usize,
@@ -39,8 +39,8 @@ pub enum Step {
         transaction: usize,
         partition: usize,
     },
-    /// Who runs the transaction asks what became of it, and tells the client.
-    Tell {
+    /// The coordinator asks for the outcome, and reports it to the client.
+    Report {
         transaction: usize,
     },
     Forget {
@@ -77,14 +77,14 @@ pub enum Step {
         row: usize,
         node: usize,
     },
-    // Faults, and what the manage group does about them.
+    // Faults, and commands of the control plane.
     Crash {
         node: usize,
     },
     Restart {
         node: usize,
     },
-    Strike {
+    Remove {
         node: usize,
     },
     Lead {
@@ -109,7 +109,7 @@ pub fn candidates(model: &GroupEntry, state: &State, steps: &mut Vec<Step>) {
             Step::Append { transaction },
             Step::CommitElsewhere { transaction },
             Step::Kill { transaction },
-            Step::Tell { transaction },
+            Step::Report { transaction },
             Step::Forget { transaction },
         ]);
         for partition in (0..PARTITIONS).filter(|p| model.writes(transaction) & (1 << p) != 0) {
@@ -135,7 +135,7 @@ pub fn candidates(model: &GroupEntry, state: &State, steps: &mut Vec<Step>) {
             Step::Confirm { node },
             Step::Crash { node },
             Step::Restart { node },
-            Step::Strike { node },
+            Step::Remove { node },
             Step::Lead { node },
             Step::Join { node },
         ]);
@@ -173,7 +173,7 @@ pub fn apply(model: &GroupEntry, state: &State, step: &Step) -> Option<State> {
             if next.place(transaction).is_none_or(|at| at >= known) {
                 return None;
             }
-            next.transactions[transaction].standing &= !(1 << partition);
+            next.transactions[transaction].held &= !(1 << partition);
         }
         Step::Kill { transaction } => {
             let own = &mut next.transactions[transaction];
@@ -189,12 +189,12 @@ pub fn apply(model: &GroupEntry, state: &State, step: &Step) -> Option<State> {
             if own.status != Status::Aborted {
                 return None;
             }
-            own.standing &= !(1 << partition);
+            own.held &= !(1 << partition);
         }
-        Step::Tell { transaction } => tell(&mut next, transaction)?,
+        Step::Report { transaction } => report(&mut next, transaction)?,
         Step::Forget { transaction } => {
-            let told = next.transactions[transaction].told.is_some();
-            if !next.is_stable(transaction) || !told && !model.is(Mutation::ForgottenByNumber) {
+            let reported = next.transactions[transaction].reported.is_some();
+            if !next.is_stable(transaction) || !reported && !model.is(Mutation::ForgottenByNumber) {
                 return None;
             }
             next.transactions[transaction].forgotten = true;
@@ -231,9 +231,9 @@ pub fn apply(model: &GroupEntry, state: &State, step: &Step) -> Option<State> {
             }
             next.clock += 1;
             next.snapshot.at = next.clock;
-            let told = |entry: &Entry| state.transactions[usize::from(entry.transaction)].told == Some(true);
+            let reported = |entry: &Entry| state.transactions[usize::from(entry.transaction)].reported == Some(true);
             let log = &state.nodes[usize::from(state.leader)].log;
-            next.drawn_below = log.iter().any(|entry| told(entry) && entry.time > next.clock);
+            next.drawn_below = log.iter().any(|entry| reported(entry) && entry.time > next.clock);
         }
         Step::NotePosition { node } => {
             let position = next.led()?.len();
@@ -266,7 +266,7 @@ pub fn apply(model: &GroupEntry, state: &State, step: &Step) -> Option<State> {
             own.adopted = [own.len(); PARTITIONS];
             own.follows = 0;
         }
-        Step::Strike { node } => {
+        Step::Remove { node } => {
             if next.nodes[node].up || usize::from(next.leader) == node || !next.is_in_sync(node) {
                 return None;
             }
@@ -287,10 +287,10 @@ fn may_abort(model: &GroupEntry, status: Status) -> bool {
     status == Status::Active || model.is(Mutation::AbortsCommitting) && status == Status::Committing
 }
 
-/// A write with its lock, where the partition serves the view and nobody else's stands.
+/// A write with its lock, if the partition serves the view and no other transaction holds the lock.
 fn lock(model: &GroupEntry, state: &mut State, transaction: usize, partition: usize) -> Option<()> {
     let others = (0..TRANSACTIONS).filter(|other| *other != transaction);
-    let taken = others.clone().any(|other| state.transactions[other].standing & (1 << partition) != 0);
+    let taken = others.clone().any(|other| state.transactions[other].held & (1 << partition) != 0);
     if taken || !serves(model, state, partition) {
         return None;
     }
@@ -298,19 +298,19 @@ fn lock(model: &GroupEntry, state: &mut State, transaction: usize, partition: us
     let observed = others.clone().any(unstable);
     let view = state.view;
     let own = &mut state.transactions[transaction];
-    // One that has locks of an older view has lost them.
+    // Locks of an older view are lost.
     if own.status != Status::Active || own.view != 0 && own.view != view {
         return None;
     }
     own.view = view;
-    own.standing |= 1 << partition;
+    own.held |= 1 << partition;
     own.observed |= observed;
     Some(())
 }
 
 fn start_commit(model: &GroupEntry, state: &mut State, transaction: usize) -> Option<()> {
     let own = &mut state.transactions[transaction];
-    if own.status != Status::Active || own.standing != model.writes(transaction) {
+    if own.status != Status::Active || own.held != model.writes(transaction) {
         return None;
     }
     own.status = Status::Committing;
@@ -322,13 +322,13 @@ fn collect(model: &GroupEntry, state: &mut State, transaction: usize, partition:
     let own = &mut state.transactions[transaction];
     let bit = 1 << partition;
     let begun = own.status == Status::Committing
-        // Whoever aborts a committing transaction does not stop the one who commits it.
+        // The abort of a committing transaction does not stop its commit.
         || model.is(Mutation::AbortsCommitting) && own.status == Status::Aborted && own.visited != 0;
     if !begun || own.visited & bit != 0 {
         return None;
     }
     own.visited |= bit;
-    own.collected |= own.standing & bit;
+    own.collected |= own.held & bit;
     Some(())
 }
 
@@ -339,7 +339,7 @@ fn is_collected(model: &GroupEntry, state: &State, transaction: usize) -> bool {
     committing && own.visited == model.writes(transaction)
 }
 
-/// What the leaf lock gives: above what was read, and at least what was committed.
+/// The time that the leaf lock gives: above `max_read`, and at least the newest commit time.
 fn commit_time(state: &State) -> Option<u8> {
     let finished = state.led()?.log.iter().map(|entry| entry.time).max().unwrap_or(0);
     Some((state.max_read + 1).max(finished))
@@ -360,7 +360,7 @@ fn append(model: &GroupEntry, state: &mut State, transaction: usize) -> Option<(
         state.transactions[transaction].status = Status::Aborted;
         return Some(());
     }
-    state.unlocked |= own.view != state.view && own.standing != model.writes(transaction);
+    state.unlocked |= own.view != state.view && own.held != model.writes(transaction);
     let leader = state.led_mut()?;
     leader.log.push(Entry { transaction: transaction as u8, time, writes: own.collected });
     leader.adopted = [leader.len(); PARTITIONS];
@@ -374,7 +374,7 @@ fn commit_elsewhere(model: &GroupEntry, state: &mut State, transaction: usize) -
         return None;
     }
     let own = state.transactions[transaction];
-    // Its locks stood, as a participant without writes says before the first prepare.
+    // A participant without writes confirms before the first prepare that its view has not changed.
     if own.view != state.view {
         state.transactions[transaction].status = Status::Aborted;
         return Some(());
@@ -383,15 +383,15 @@ fn commit_elsewhere(model: &GroupEntry, state: &mut State, transaction: usize) -
         return None;
     }
     let own = &mut state.transactions[transaction];
-    (own.elsewhere, own.status, own.standing) = (true, Status::Appended, 0);
+    (own.elsewhere, own.status, own.held) = (true, Status::Appended, 0);
     Some(())
 }
 
-/// Committed when that is known to be stable; refused when the locks are gone and no entry is there.
-fn tell(state: &mut State, transaction: usize) -> Option<()> {
+/// Committed when the log entry is stable; aborted when the locks are lost and there is no log entry.
+fn report(state: &mut State, transaction: usize) -> Option<()> {
     state.led()?;
     let own = state.transactions[transaction];
-    if own.told.is_some() || own.view == 0 || own.status == Status::Active {
+    if own.reported.is_some() || own.view == 0 || own.status == Status::Active {
         return None;
     }
     let committed = if own.elsewhere || state.is_stable(transaction) && !own.forgotten {
@@ -403,7 +403,7 @@ fn tell(state: &mut State, transaction: usize) -> Option<()> {
     } else {
         return None;
     };
-    state.transactions[transaction].told = Some(committed);
+    state.transactions[transaction].reported = Some(committed);
     Some(())
 }
 
@@ -480,7 +480,7 @@ fn look(model: &GroupEntry, state: &mut State, row: usize, node: usize) -> Optio
     for (place, entry) in visible.filter(|(_, entry)| entry.time <= at && entry.writes & (1 << row) != 0) {
         let stable = place < usize::from(own.stable) || model.is(Mutation::ShownAtAppend) && leads;
         if !stable {
-            // It waits until that is known.
+            // The read waits.
             return None;
         }
         seen |= 1 << entry.transaction;
@@ -508,7 +508,7 @@ fn read_newest(model: &GroupEntry, state: &mut State, row: usize, node: usize) -
         let stable = place < usize::from(own.stable) || model.is(Mutation::ShownAtAppend) && leads;
         match (stable, leads) {
             (true, _) => seen |= 1 << entry.transaction,
-            // The one before it, at the leader; a follower asks the leader.
+            // The leader shows the version before it; a follower asks the leader.
             (false, true) => {}
             (false, false) => return None,
         }
@@ -543,9 +543,9 @@ fn lead(state: &mut State, node: usize) -> Option<()> {
     let view = state.view;
     if !same {
         state.leader = node as u8;
-        // What only the other had in memory is gone.
+        // State in the old leader's memory is lost.
         for own in &mut state.transactions {
-            own.standing = 0;
+            own.held = 0;
         }
         state.entered = [view; PARTITIONS];
     }
@@ -558,7 +558,7 @@ fn lead(state: &mut State, node: usize) -> Option<()> {
     Some(())
 }
 
-/// A partition's own step into the view: locks and writes that are in no entry die.
+/// A partition's own step into the view: it drops locks and writes of older views that are in no log entry.
 fn enter(state: &mut State, partition: usize) -> Option<()> {
     state.led()?;
     if state.entered[partition] == state.view {
@@ -570,7 +570,7 @@ fn enter(state: &mut State, partition: usize) -> Option<()> {
             let view = state.view;
             let own = &mut state.transactions[transaction];
             if own.view < view {
-                own.standing &= !(1 << partition);
+                own.held &= !(1 << partition);
                 if own.status == Status::Active && own.view != 0 {
                     own.status = Status::Aborted;
                 }
@@ -580,7 +580,7 @@ fn enter(state: &mut State, partition: usize) -> Option<()> {
     Some(())
 }
 
-/// A node that was struck gets the stream and counts again.
+/// A node that was removed from the in-sync set gets the stream and is added again.
 fn join(model: &GroupEntry, state: &mut State, node: usize) -> Option<()> {
     let (view, leader) = (state.view, state.led()?.clone());
     if !state.nodes[node].up || state.is_in_sync(node) {
