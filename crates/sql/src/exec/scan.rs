@@ -67,7 +67,7 @@ pub(crate) fn open(
                 limit_hint,
                 covering: level.covering.clone().filter(|_| lock.is_none()),
                 unread: level.unread.clone(),
-            ..ScanSpec::default()
+                ..ScanSpec::default()
             },
             1,
         ))

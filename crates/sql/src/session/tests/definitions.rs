@@ -125,7 +125,7 @@ fn what_is_refused_and_how() {
         ("CREATE TABLE t (a YEAR(2))", 1818),
         ("CREATE TABLE t (a BIT(0))", 3013),
         ("CREATE TABLE t (a BIT(65))", 1439),
-        ("CREATE TABLE t (a POINT)", 1235),
+        ("CREATE TABLE t (a POINT NOT NULL, SPATIAL KEY (a))", 1235),
         ("CREATE TABLE t (a INT, FOREIGN KEY (a) REFERENCES u (a) MATCH FULL)", 1235),
         ("CREATE TEMPORARY TABLE t (a INT, FOREIGN KEY (a) REFERENCES u (a))", 1215),
         ("CREATE TEMPORARY TABLE t (a INT PRIMARY KEY) PARTITION BY KEY (a)", 1562),

@@ -56,7 +56,7 @@ fn a_dump_is_read() {
     t.ok("CREATE TABLE d (id INT PRIMARY KEY, g GEOMETRY)");
     t.ok("INSERT INTO d VALUES (1, 0x000000000101000000000000000000F03F0000000000000040)");
     // The text of a point at (2, 0): no byte of it is beyond ASCII.
-    t.ok(r"INSERT INTO d VALUES (2, _binary '\0\0\0\0\Z\0\0\0\0\0\0\0\0\0\0\0@\0\0\0\0\0\0\0\0')"
+    t.ok(r"INSERT INTO d VALUES (2, _binary '\0\0\0\0\Z\0\0\0\0\0\0\0\0\0\0@\0\0\0\0\0\0\0\0')"
         .replace(r"\Z", "\u{1}\u{1}")
         .as_str());
     t.code(r"INSERT INTO d VALUES (3, _binary '\0\0\0\0\0')", 1416);
