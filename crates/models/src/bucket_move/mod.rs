@@ -150,8 +150,8 @@ impl Model for BucketMove {
         }]
     }
 
-    fn actions(&self, state: &State, actions: &mut Vec<Step>) {
-        steps::candidates(self, state, actions);
+    fn actions(&self, _: &State, actions: &mut Vec<Step>) {
+        steps::candidates(actions);
     }
 
     fn next_state(&self, state: &State, step: Step) -> Option<State> {

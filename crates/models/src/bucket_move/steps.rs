@@ -47,7 +47,7 @@ pub enum Step {
     Lead,
 }
 
-pub fn candidates(_: &BucketMove, _: &State, steps: &mut Vec<Step>) {
+pub fn candidates(steps: &mut Vec<Step>) {
     for transaction in 0..TRANSACTIONS {
         steps.extend([
             Step::Lock { transaction, at_target: false },

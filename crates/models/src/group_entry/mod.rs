@@ -9,9 +9,9 @@
 //!
 //! Followers write log entries to disk, and their partitions adopt them. A log entry is stable when all in-sync nodes
 //! have it. A snapshot reads both rows, in any order, at the leader or at a follower for which the leader has confirmed
-//! it. In-sync replicas answer reads of the newest state. A node crashes, is removed from the in-sync set, restarts with
-//! its disk and is added again. The same node may lead a new view with its memory unchanged; each partition then drops
-//! locks of the old view in a step of its own.
+//! it. In-sync replicas answer reads of the newest state. A node crashes, is removed from the in-sync set, restarts
+//! with its disk and is added again. The same node may lead a new view with its memory unchanged; each partition then
+//! drops locks of the old view in a step of its own.
 //!
 //! Acknowledgements are not messages: a leader may count on the log of a follower of its view at any time. The
 //! coordinator asks the leader for the outcome until it gets an answer; a lost answer is asked for again, so reporting
@@ -199,8 +199,8 @@ impl Model for GroupEntry {
         }]
     }
 
-    fn actions(&self, state: &State, actions: &mut Vec<Step>) {
-        steps::candidates(self, state, actions);
+    fn actions(&self, _: &State, actions: &mut Vec<Step>) {
+        steps::candidates(self, actions);
     }
 
     fn next_state(&self, state: &State, step: Step) -> Option<State> {

@@ -1,6 +1,6 @@
 //! What may happen in a state of the model, and what it does.
 
-use super::state::{Entry, NODES, Node, PARTITIONS, State, Status, TRANSACTIONS};
+use super::state::{Entry, Node, PARTITIONS, State, Status, TRANSACTIONS};
 use super::{GroupEntry, Mutation, Second};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub enum Step {
     },
 }
 
-pub fn candidates(model: &GroupEntry, state: &State, steps: &mut Vec<Step>) {
+pub fn candidates(model: &GroupEntry, steps: &mut Vec<Step>) {
     for transaction in 0..TRANSACTIONS {
         if model.writes(transaction) == 0 {
             continue;
@@ -144,7 +144,6 @@ pub fn candidates(model: &GroupEntry, state: &State, steps: &mut Vec<Step>) {
             steps.push(Step::ReadNewest { row: partition, node });
         }
     }
-    debug_assert!(state.nodes.len() == NODES);
 }
 
 /// The state after `step`, or `None` where it is not possible or changes nothing.
