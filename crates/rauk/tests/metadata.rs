@@ -1,8 +1,10 @@
 //! information_schema and SHOW as tools see them: columns as MySQL 8 has them, rows as MariaDB shows them.
 //!
-//! `metadata/columns.txt` has the columns of MySQL's tables: names, order, types and which may be NULL, as MySQL 8's manual and DESCRIBE have them. `metadata/schema.sql` makes a schema
-//! with everything that both servers have; its rows in the tables of information_schema and in the results of SHOW are compared by their keys, on
-//! the columns that both servers have. `metadata/differences.txt` lists every difference with its reason; a line of it that is not needed is an error too.
+//! `metadata/columns.txt` has the columns of MySQL's tables: names, order, types and which may be NULL, as MySQL 8's
+//! manual and DESCRIBE have them. `metadata/schema.sql` makes a schema with everything that both servers have; its rows
+//! in the tables of information_schema and in the results of SHOW are compared by their keys, on the columns that both
+//! servers have. `metadata/differences.txt` lists every difference with its reason; a line of it that is not needed is
+//! an error too.
 
 mod common;
 

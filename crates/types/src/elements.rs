@@ -1,8 +1,9 @@
 //! Multi-valued indexes: the keys that a row has for the elements of a JSON array.
 //!
-//! `KEY ((CAST(doc->'$.zips' AS UNSIGNED ARRAY)))` is an ordered index with several entries a row: one for each distinct element. A hidden column of the row has
-//! the array, whose elements SQL has converted to the type of the index before the row is written; a value that is no array is an array of one. The other parts
-//! of the index are columns as in any index, and are the same in all entries of a row.
+//! `KEY ((CAST(doc->'$.zips' AS UNSIGNED ARRAY)))` is an ordered index with several entries a row: one for each
+//! distinct element. A hidden column of the row has the array, whose elements SQL has converted to the type of the
+//! index before the row is written; a value that is no array is an array of one. The other parts of the index are
+//! columns as in any index, and are the same in all entries of a row.
 //!
 //! A row whose array is NULL or empty has no entry: no condition that the index answers holds for it.
 

@@ -141,7 +141,8 @@ impl IndexKeys {
         }
     }
 
-    /// Calls `visit` with every key by which a unique index knows a row that is given as one value for each column of the table, in order.
+    /// Calls `visit` with every key by which a unique index knows a row that is given as one value for each column of
+    /// the table, in order.
     pub fn for_each_unique_value(&self, row: &[Value], mut visit: impl FnMut(Vec<u8>)) {
         match self {
             IndexKeys::Row(def) if def.parts.iter().any(|part| part.nullable && row[part.column].is_null()) => {}

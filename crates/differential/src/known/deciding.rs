@@ -1,9 +1,9 @@
 //! Values that decide nothing: whether they are computed, and warn.
 //!
-//! A value beside NULL in `<=>`, the upper bound of a BETWEEN whose lower one decides and what stands in IN behind a value
-//! that is equal are not converted here; MariaDB converts them, and warns. It does not compute what IS UNKNOWN and IS NULL
-//! ask of where that can never be NULL, and so neither warns of it nor, in a strict change, refuses it. In these words
-//! MariaDB computes what Rauk does.
+//! A value beside NULL in `<=>`, the upper bound of a BETWEEN whose lower one decides and what stands in IN behind a
+//! value that is equal are not converted here; MariaDB converts them, and warns. It does not compute what IS UNKNOWN
+//! and IS NULL ask of where that can never be NULL, and so neither warns of it nor, in a strict change, refuses it. In
+//! these words MariaDB computes what Rauk does.
 
 use super::evidence::is_null;
 use super::names::Names;

@@ -1,10 +1,11 @@
 //! The same change in another order of its rows or of its assignments.
 //!
-//! No manual says in which order rows and assignments of a change are taken, and some answers depend on it: in an UPDATE
-//! of several tables an assignment sees its row as the assignments before it have left it, or as it was; a DELETE comes to
-//! a parent before or behind the row whose cascade deletes what refers to it, or finds a row gone that a cascade has
-//! deleted; an UPDATE gives a row the value that another one had, which a cascade follows; a subquery of an INSERT is computed before or behind the row before it and its cascade. MariaDB is asked in each order that can be written down. What is left out: orders of rows that no ORDER BY and
-//! no order of tables gives.
+//! No manual says in which order rows and assignments of a change are taken, and some answers depend on it: in an
+//! UPDATE of several tables an assignment sees its row as the assignments before it have left it, or as it was; a
+//! DELETE comes to a parent before or behind the row whose cascade deletes what refers to it, or finds a row gone that
+//! a cascade has deleted; an UPDATE gives a row the value that another one had, which a cascade follows; a subquery of
+//! an INSERT is computed before or behind the row before it and its cascade. MariaDB is asked in each order that can be
+//! written down. What is left out: orders of rows that no ORDER BY and no order of tables gives.
 
 use super::names::Names;
 use super::{Kind, Test};
@@ -43,8 +44,8 @@ fn orders(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
     }
 }
 
-/// Where the second of two assignments reads what the first one changes: turned round, so that it reads what was before,
-/// and reading the first one's value in its place.
+/// Where the second of two assignments reads what the first one changes: turned round, so that it reads what was
+/// before, and reading the first one's value in its place.
 fn of_assignments(statement: &Statement, set: &[(Expr, Expr)]) -> Vec<Statement> {
     let [(place, value), (_, second)] = set else { return Vec::new() };
     let mut after = second.clone();

@@ -1,8 +1,9 @@
 //! Large values of rows: taking them out of whole rows, and putting sparse rows together again.
 //!
-//! Rows come whole: from statements, from the log, from other nodes. Here their large values are taken out ([`rauk_types::row::large`]), before anything is stored. A value that the
-//! version before has, byte for byte, is that version's: so an update of one of ten values stores one, and what the row's versions have in common is there once. A row without
-//! large values pays one look at its length.
+//! Rows come whole: from statements, from the log, from other nodes. Here their large values are taken out
+//! ([`rauk_types::row::large`]), before anything is stored. A value that the version before has, byte for byte, is that
+//! version's: so an update of one of ten values stores one, and what the row's versions have in common is there once. A
+//! row without large values pays one look at its length.
 //!
 //! *What goes out* ([`written`]) is sparse where the new version shares values with the committed one before it: the log and the replicas have that one. An
 //! insert shares with nothing, not even with the deleted row in whose place it comes, so that whoever takes it in needs nothing.
@@ -78,7 +79,8 @@ fn make(budget: &Arc<MemoryBudget>, bytes: &[u8], purpose: Purpose) -> Result<La
     Ok(LargeValue::new(bytes, budget.clone() as Arc<dyn Account>))
 }
 
-/// What the log and the replicas must be told of a new version, after a committed one with the values `before`. `room` is where it is put together.
+/// What the log and the replicas must be told of a new version, after a committed one with the values `before`. `room`
+/// is where it is put together.
 pub(super) fn written<'a>(
     layout: &RowLayout,
     key: impl FnOnce(&mut Vec<u8>),

@@ -1,5 +1,5 @@
-//! What a state of the model is made of. Row 0 is in the bucket that moves, row 1 in one that stays. Nodes 0 and 1 have the
-//! source group, node 2 the target group. Times are small numbers: the service's counter and what is built from it.
+//! What a state of the model is made of. Row 0 is in the bucket that moves, row 1 in one that stays. Nodes 0 and 1 have
+//! the source group, node 2 the target group. Times are small numbers: the service's counter and what is built from it.
 
 pub const SOURCES: usize = 2;
 pub const TARGET: usize = 2;

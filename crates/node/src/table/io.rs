@@ -1,8 +1,9 @@
 //! How often rows of a table were read and written on this node, since it was opened or the counts were set back.
 //!
-//! Whoever reads or writes counts in one of a few stripes, by the number of its session, so that sessions on different cores seldom share a line; reading the counts adds the
-//! stripes up. Reads are counted by the index that finds the rows: by the primary key, by no index, or by another one. Each call to a partition counts at once what it
-//! has shown, so a scan adds once for a slice of rows.
+//! Whoever reads or writes counts in one of a few stripes, by the number of its session, so that sessions on different
+//! cores seldom share a line; reading the counts adds the stripes up. Reads are counted by the index that finds the
+//! rows: by the primary key, by no index, or by another one. Each call to a partition counts at once what it has shown,
+//! so a scan adds once for a slice of rows.
 
 use parking_lot::Mutex;
 use rauk_types::IndexId;

@@ -1,7 +1,8 @@
 //! Counting a statement when it has ended: for its digest, and for what its session does by kinds of statements.
 //!
-//! A statement that ran by a plan with a digest is counted as soon as it has run ([`Session::count_plan`]). Others are counted at their end by their text; a session remembers
-//! the digests of the last short texts, since what is not planned is mostly BEGIN, COMMIT and SET. A text that cannot be read has no digest.
+//! A statement that ran by a plan with a digest is counted as soon as it has run ([`Session::count_plan`]). Others are
+//! counted at their end by their text; a session remembers the digests of the last short texts, since what is not
+//! planned is mostly BEGIN, COMMIT and SET. A text that cannot be read has no digest.
 
 use super::data::DataKind;
 use super::digests::{Digest, Ran};

@@ -1,13 +1,17 @@
 //! What statements cost: counts by statement digest, and by kind for each session.
 //!
-//! A *digest* is the text of a statement without its literals (`parse::digest`), together with the current database. There are at most
-//! performance_schema_digests_size of them; statements of further ones count together in one row without a text. A plan of the plan cache knows its digest, so that a statement
-//! whose plan is there neither reads its text again nor looks anything up; other statements find theirs by their text, of which a session remembers the last few.
+//! A *digest* is the text of a statement without its literals (`parse::digest`), together with the current database.
+//! There are at most performance_schema_digests_size of them; statements of further ones count together in one row
+//! without a text. A plan of the plan cache knows its digest, so that a statement whose plan is there neither reads its
+//! text again nor looks anything up; other statements find theirs by their text, of which a session remembers the last
+//! few.
 //!
-//! Many sessions may run one digest at the same time. Each counts in a stripe that its number chooses, by atomic additions, and only what is not nothing is added; a stripe
-//! is made when it is first used. What a session has done by kinds of statements is counted in blocks that only it writes ([`Kinds`]). Who reads adds them up.
+//! Many sessions may run one digest at the same time. Each counts in a stripe that its number chooses, by atomic
+//! additions, and only what is not nothing is added; a stripe is made when it is first used. What a session has done by
+//! kinds of statements is counted in blocks that only it writes ([`Kinds`]). Who reads adds them up.
 //!
-//! Times are those of the engine's clock, in microseconds. TRUNCATE of the digests' table forgets all digests; the plan cache is emptied with it, since plans know theirs.
+//! Times are those of the engine's clock, in microseconds. TRUNCATE of the digests' table forgets all digests; the plan
+//! cache is emptied with it, since plans know theirs.
 
 use super::status::{Counter, NAMES};
 use crate::physical::facts::Facts;

@@ -1,8 +1,10 @@
 //! Which tables sessions use and wait for: what performance_schema.metadata_locks shows.
 //!
-//! A metadata lock of the node counts its users and does not know them. So each session notes its tables where others can read them: those of an open transaction; of a
-//! statement that is a transaction of its own, if it reads more than single rows by their keys; of LOCK TABLES; and those that a DDL or LOCK TABLES wants for itself.
-//! Short statements note nothing, so that they pay nothing. A session keeps a copy of what it has noted and takes the lock of the list only when that changes.
+//! A metadata lock of the node counts its users and does not know them. So each session notes its tables where others
+//! can read them: those of an open transaction; of a statement that is a transaction of its own, if it reads more than
+//! single rows by their keys; of LOCK TABLES; and those that a DDL or LOCK TABLES wants for itself. Short statements
+//! note nothing, so that they pay nothing. A session keeps a copy of what it has noted and takes the lock of the list
+//! only when that changes.
 
 use super::plan_cache::CachedPlan;
 use super::session::Session;

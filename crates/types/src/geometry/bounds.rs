@@ -1,6 +1,7 @@
 //! The smallest rectangle around a shape, with sides along the axes, and how two of them lie.
 //!
-//! A rectangle may be a segment or a point. Its inside is then that of a segment (without its ends) or of a point (the point itself).
+//! A rectangle may be a segment or a point. Its inside is then that of a segment (without its ends) or of a point (the
+//! point itself).
 
 use super::{Shape, all_coords};
 use geo_types::{Coord, LineString, Point, Polygon};
@@ -51,7 +52,8 @@ impl Bounds {
 
     /// The insides have a point in common.
     pub fn insides_meet(&self, other: &Bounds) -> bool {
-        // Along an axis on which both have a length the common part must have one; on which one has none, it must lie inside the other.
+        // Along an axis on which both have a length the common part must have one; on which one has none, it must lie
+        // inside the other.
         let meet = |a: (f64, f64), b: (f64, f64)| match (a.0 < a.1, b.0 < b.1) {
             (true, true) => a.0 < b.1 && b.0 < a.1,
             (false, true) => b.0 < a.0 && a.0 < b.1,

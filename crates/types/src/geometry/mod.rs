@@ -1,11 +1,12 @@
 //! Geometries: their kinds, their stored form, their text.
 //!
-//! A value is stored as MySQL stores it: four bytes with the number of its spatial reference system (SRID), little endian, then the shape as
-//! well-known binary ([`wkb`](self)), little endian. Clients get these bytes. In memory a shape is a tree of `geo_types`, on which the algorithms of
-//! `geo` work.
+//! A value is stored as MySQL stores it: four bytes with the number of its spatial reference system (SRID), little
+//! endian, then the shape as well-known binary ([`wkb`](self)), little endian. Clients get these bytes. In memory a
+//! shape is a tree of `geo_types`, on which the algorithms of `geo` work.
 //!
-//! In a geographic system ([`reference`]) the first coordinate that is stored is the longitude, whatever the order of the system's axes, which
-//! is latitude first for 4326; text and binary forms that come and go are in the order of the axes.
+//! In a geographic system ([`reference`]) the first coordinate that is stored is the longitude, whatever the order of
+//! the system's axes, which is latitude first for 4326; text and binary forms that come and go are in the order of the
+//! axes.
 //!
 //! **Bounds.** What a count promises is checked against the bytes that are there before anything is allocated, and collections nest at most
 //! [`MAX_NESTING`] deep, so that no bytes and no text make a tree that is much larger than they are, or that overflows a stack.

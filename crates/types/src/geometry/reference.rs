@@ -1,8 +1,9 @@
 //! Spatial reference systems: what the coordinates of an SRID mean.
 //!
-//! MySQL has some five thousand, from EPSG. Here are those whose distances and conversions are computed: SRID 0 (a plane without units), WGS 84 (4326),
-//! ETRS89 (4258) and NAD83 (4269) with latitude and longitude on their ellipsoids, and the map projection of the web (3857). Any other number is
-//! refused (3548), so that no coordinate is read in a wrong order or unit.
+//! MySQL has some five thousand, from EPSG. Here are those whose distances and conversions are computed: SRID 0 (a
+//! plane without units), WGS 84 (4326), ETRS89 (4258) and NAD83 (4269) with latitude and longitude on their ellipsoids,
+//! and the map projection of the web (3857). Any other number is refused (3548), so that no coordinate is read in a
+//! wrong order or unit.
 //!
 //! **Invariant:** the place of a system in [`SYSTEMS`] is stored with column types; new ones go to the end.
 

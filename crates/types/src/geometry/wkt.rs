@@ -1,7 +1,8 @@
 //! Well-known text: `POINT(1 2)`, `POLYGON((0 0,0 1,1 1,0 0))`.
 //!
-//! Read: names in any case, spaces anywhere, the points of a MULTIPOINT with and without parentheses, an empty collection as `GEOMETRYCOLLECTION()` and
-//! `GEOMETRYCOLLECTION EMPTY`. Written: as MySQL writes it, numbers with as many digits as tell them apart.
+//! Read: names in any case, spaces anywhere, the points of a MULTIPOINT with and without parentheses, an empty
+//! collection as `GEOMETRYCOLLECTION()` and `GEOMETRYCOLLECTION EMPTY`. Written: as MySQL writes it, numbers with as
+//! many digits as tell them apart.
 
 use super::{GeometryKind, MAX_NESTING, Malformed, Shape, plain};
 use crate::format::{append_f64, parse_double_prefix};

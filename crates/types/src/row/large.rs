@@ -231,7 +231,8 @@ impl RowLayout {
     }
 }
 
-/// Takes the large values out of a whole row that has some: writes its head into `head` and gives the values, which `make` makes. After an error nothing of them is left.
+/// Takes the large values out of a whole row that has some: writes its head into `head` and gives the values, which
+/// `make` makes. After an error nothing of them is left.
 pub fn take_apart<E>(
     layout: &RowLayout,
     row: &[u8],

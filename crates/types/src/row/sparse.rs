@@ -1,7 +1,7 @@
 //! Rows that name the large values which the version before has, too.
 //!
-//! The change of a row with large values is written into the log, and sent to replicas, as its head, its new values, and the names of those
-//! that it keeps. Whoever takes it in has the version before, and gets the kept ones from there.
+//! The change of a row with large values is written into the log, and sent to replicas, as its head, its new values,
+//! and the names of those that it keeps. Whoever takes it in has the version before, and gets the kept ones from there.
 //!
 //! ```text
 //! sparse = key | head | count: u32 | value …
@@ -9,8 +9,9 @@
 //! value  = 0 | length: u64 | bytes                   a new one
 //!        | 1 | place: u32 | length: u64 | hash: u128 one that is kept       (all numbers little-endian)
 //! ```
-//! The primary key stands in front, because it may have to be read from a value that is kept. A kept value is named by its place in the version before, and by length and hash of its bytes:
-//! where versions of equal time are replayed, what is there may be another version, which has the value at another place, or has it not.
+//! The primary key stands in front, because it may have to be read from a value that is kept. A kept value is named by
+//! its place in the version before, and by length and hash of its bytes: where versions of equal time are replayed,
+//! what is there may be another version, which has the value at another place, or has it not.
 //!
 //! Sparse rows come out of logs and from other nodes: whatever the bytes are, reading them ends in parts or in `None`.
 

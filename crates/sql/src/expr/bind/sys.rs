@@ -1,4 +1,5 @@
-//! Functions of the database `sys`, which are other names or short forms of built-in ones: `sys.format_bytes(n)` is `FORMAT_BYTES(n)`.
+//! Functions of the database `sys`, which are other names or short forms of built-in ones: `sys.format_bytes(n)` is
+//! `FORMAT_BYTES(n)`.
 
 use crate::parse::ast::{Arguments, Call, Expr};
 

@@ -1,7 +1,8 @@
 //! Sets of transaction identifiers as texts, and waiting for a replica.
 //!
-//! A set is `uuid[:tag]:interval[:interval…]`, several of them with commas between. The two functions on sets compute with texts alone. There is no binary
-//! log and no replica here: `gtid_mode` is OFF (error 3111), and who waits for a position of a source gets NULL, as on a MySQL server that replicates nothing.
+//! A set is `uuid[:tag]:interval[:interval…]`, several of them with commas between. The two functions on sets compute
+//! with texts alone. There is no binary log and no replica here: `gtid_mode` is OFF (error 3111), and who waits for a
+//! position of a source gets NULL, as on a MySQL server that replicates nothing.
 
 use super::miscellaneous::uuid_bytes;
 use super::{Call, Function, rules};

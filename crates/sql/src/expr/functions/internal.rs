@@ -1,4 +1,5 @@
-//! What MySQL's manual lists as "internal use only": functions for the views of its data dictionary. Whoever calls one is refused there with the same error.
+//! What MySQL's manual lists as "internal use only": functions for the views of its data dictionary. Whoever calls one
+//! is refused there with the same error.
 
 use rauk_types::MysqlError;
 

@@ -1,7 +1,8 @@
 //! EXTRACTVALUE and UPDATEXML.
 //!
-//! The path is the same for all rows of a statement (1105). Texts compare in the collation of the document and the path. A text that is no document gives NULL
-//! with warning 1525. UPDATEXML replaces exactly one element or attribute; where the path finds none or several, the document stays as it is.
+//! The path is the same for all rows of a statement (1105). Texts compare in the collation of the document and the
+//! path. A text that is no document gives NULL with warning 1525. UPDATEXML replaces exactly one element or attribute;
+//! where the path finds none or several, the document stays as it is.
 
 use super::{Call, Derived, Function, Typing};
 use crate::expr::Context;

@@ -1,8 +1,8 @@
 //! What a path finds in a document.
 //!
-//! A set of nodes is in the order in which it was found. A node of it knows its position among those that one step found from one node, which `[n]` and
-//! `position()` ask for; `last()` is the size of the whole set, as in MySQL. A comparison of a set with a value holds when it holds for one of the texts that
-//! stand in its nodes.
+//! A set of nodes is in the order in which it was found. A node of it knows its position among those that one step
+//! found from one node, which `[n]` and `position()` ask for; `last()` is the size of the whole set, as in MySQL. A
+//! comparison of a set with a value holds when it holds for one of the texts that stand in its nodes.
 
 use super::document::{Document, Kind};
 use super::path::{Arithmetic, Axis, Comparison, Function, Path};

@@ -1,6 +1,7 @@
 //! Tables of information_schema that say what engines add to others, and those of what Rauk has one fixed answer to.
 //!
-//! ENGINE_ATTRIBUTE and SECONDARY_ENGINE_ATTRIBUTE are refused in definitions, so the tables of extensions show NULL for everything there is.
+//! ENGINE_ATTRIBUTE and SECONDARY_ENGINE_ATTRIBUTE are refused in definitions, so the tables of extensions show NULL
+//! for everything there is.
 
 use super::catalog::{stored_tables, visible_databases};
 use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, none, s, views};

@@ -1,7 +1,9 @@
-//! The tables INNODB_… of information_schema that mean something here: transactions, and tables, indexes and foreign keys as the storage engine sees them.
+//! The tables INNODB_… of information_schema that mean something here: transactions, and tables, indexes and foreign
+//! keys as the storage engine sees them.
 //!
-//! Rauk has no pages, tablespaces or buffer pool. Sizes in pages are bytes in units of 16 KiB, and the tables about pages, compression, files and full-text
-//! auxiliary tables are not there (error 1109). As in MySQL all but those of foreign keys need PROCESS.
+//! Rauk has no pages, tablespaces or buffer pool. Sizes in pages are bytes in units of 16 KiB, and the tables about
+//! pages, compression, files and full-text auxiliary tables are not there (error 1109). As in MySQL all but those of
+//! foreign keys need PROCESS.
 
 use super::catalog::stored_tables;
 use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, s, u};
@@ -245,7 +247,8 @@ pub(crate) fn session_of(viewer: &Viewer, transaction: &TransactionInfo) -> Opti
     engine.processes.all().into_iter().find(is_it)
 }
 
-/// What the node does not know of a transaction is 0. The lock that is waited for is that of performance_schema.data_locks.
+/// What the node does not know of a transaction is 0. The lock that is waited for is that of
+/// performance_schema.data_locks.
 fn innodb_trx(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     require_process(viewer)?;
     let now = viewer.engine.now_micros();
@@ -299,7 +302,8 @@ fn temporary_tables(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     Ok(viewer.temporary.all().into_iter().map(row).collect())
 }
 
-/// InnoDB's own view of foreign keys. TYPE: 1 and 2 are ON DELETE CASCADE and SET NULL, 4 and 8 ON UPDATE, 16 and 32 NO ACTION.
+/// InnoDB's own view of foreign keys. TYPE: 1 and 2 are ON DELETE CASCADE and SET NULL, 4 and 8 ON UPDATE, 16 and 32 NO
+/// ACTION.
 fn innodb_foreign(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
     let bits = |action: ReferenceAction, cascade: u64, none: u64| match action {
         ReferenceAction::Cascade => cascade,

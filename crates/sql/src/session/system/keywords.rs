@@ -1,4 +1,5 @@
-//! KEYWORDS: the words of MySQL 8.0's grammar, as its documentation lists them, and which of them are no names without quotes.
+//! KEYWORDS: the words of MySQL 8.0's grammar, as its documentation lists them, and which of them are no names without
+//! quotes.
 
 use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, s};
 use crate::session::lookup::Viewer;

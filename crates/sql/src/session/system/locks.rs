@@ -1,8 +1,10 @@
-//! performance_schema.data_locks and data_lock_waits: row locks of this node that somebody waits for; and metadata_locks: its sessions' locks on tables.
+//! performance_schema.data_locks and data_lock_waits: row locks of this node that somebody waits for; and
+//! metadata_locks: its sessions' locks on tables.
 //!
-//! Partitions keep locks beside the rows, and nobody has a list of them all. What is listed is every wait: the lock that is wanted, and for each transaction in its way
-//! the lock that it holds. A lock that nobody waits for is not
-//! shown, and the mode of a held one is empty where it may be either. Sessions are known by the same number as in the process list.
+//! Partitions keep locks beside the rows, and nobody has a list of them all. What is listed is every wait: the lock
+//! that is wanted, and for each transaction in its way the lock that it holds. A lock that nobody waits for is not
+//! shown, and the mode of a held one is empty where it may be either. Sessions are known by the same number as in the
+//! process list.
 
 use super::{Definition, Hints, PERFORMANCE_SCHEMA, Rows, s, u};
 use crate::session::lookup::Viewer;
@@ -85,7 +87,8 @@ fn uses(viewer: &Viewer) -> Vec<TableUse> {
     all
 }
 
-/// Who waits is told from what the others have: the locks themselves do not know their users. See `session::tables_in_use` for what is noted.
+/// Who waits is told from what the others have: the locks themselves do not know their users. See
+/// `session::tables_in_use` for what is noted.
 fn metadata_locks(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     let all = uses(viewer);
     let row = |of: &TableUse| {

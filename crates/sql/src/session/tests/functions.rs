@@ -1,4 +1,5 @@
-//! Every name in the index of MySQL 8.4's manual works as `docs/functions.md` shows it, or stands there with the reason why it is refused.
+//! Every name in the index of MySQL 8.4's manual works as `docs/functions.md` shows it, or stands there with the reason
+//! why it is refused.
 //!
 //! `RAUK_RECORD=1` writes the answers into the page: read what it has changed.
 

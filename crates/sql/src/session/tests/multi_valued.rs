@@ -1,4 +1,5 @@
-//! Keys on the elements of arrays: they answer what a table without them answers, conditions on arrays find them, and their errors are MySQL's.
+//! Keys on the elements of arrays: they answer what a table without them answers, conditions on arrays find them, and
+//! their errors are MySQL's.
 
 use super::access_paths::{path, sorted};
 use super::{Test, server, server_on};

@@ -1,5 +1,5 @@
-//! Spatial columns through a session: their definitions come back as they were, over a restart too, and transactions, keys and prepared statements treat them
-//! as other bytes.
+//! Spatial columns through a session: their definitions come back as they were, over a restart too, and transactions,
+//! keys and prepared statements treat them as other bytes.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! ROLES_GRAPHML: accounts and the roles granted to them, as a document that graph programs read.
 //!
-//! A node for each account that has a role or is one that was granted, an edge from the account to the role; its colour is 1 WITH ADMIN OPTION. The form is
-//! that of MySQL's document.
+//! A node for each account that has a role or is one that was granted, an edge from the account to the role; its colour
+//! is 1 WITH ADMIN OPTION. The form is that of MySQL's document.
 
 use super::record::{AccountRecord, quoted_name};
 use crate::parse::statement::UserName;

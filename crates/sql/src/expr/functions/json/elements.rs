@@ -1,11 +1,13 @@
 //! CAST(document AS type ARRAY): what a multi-valued index has of a row.
 //!
-//! The value is an array of the document's elements in the type of the index, each once; a scalar is an array of one. Only the expression of a key is one
-//! ([`rauk_types::elements`]). NULL and `null` give NULL, for which the index has no entries.
+//! The value is an array of the document's elements in the type of the index, each once; a scalar is an array of one.
+//! Only the expression of a key is one ([`rauk_types::elements`]). NULL and `null` give NULL, for which the index has
+//! no entries.
 //!
-//! An element that has no value of the type is an error, in every sql_mode: an index must not lack it. Errors speak of the index, whose name the caller
-//! puts in the place of [`INDEX_NAME`]: 3903 for what is no such value, `null`, arrays and objects, 3904 for numbers out of range, 3907 for long texts,
-//! 3905 and 3906 for more values or bytes than an index takes of a row.
+//! An element that has no value of the type is an error, in every sql_mode: an index must not lack it. Errors speak of
+//! the index, whose name the caller puts in the place of [`INDEX_NAME`]: 3903 for what is no such value, `null`, arrays
+//! and objects, 3904 for numbers out of range, 3907 for long texts, 3905 and 3906 for more values or bytes than an
+//! index takes of a row.
 
 use super::{Call, Derived, Function, document, rules};
 use crate::expr::convert::{self, Result};
@@ -22,8 +24,9 @@ pub(in crate::expr) static CAST_ARRAY: Function =
     Function::new("CAST_ARRAY", 2, 2, |_| Ok(Derived::new(DataType::new(TypeKind::Json)).nullable()), cast_array)
         .with_null();
 
-/// A condition on an array, and what elements the rows have that it holds for: the condition, the column of the elements' key, whether a row has all of the
-/// elements, and the elements as values of the key. It is the condition; only the choice of an index looks at the others.
+/// A condition on an array, and what elements the rows have that it holds for: the condition, the column of the
+/// elements' key, whether a row has all of the elements, and the elements as values of the key. It is the condition;
+/// only the choice of an index looks at the others.
 static BY_ELEMENTS: Function = Function {
     walk: Some(|arguments, env, context| arguments[0].value(env, context)),
     ..Function::new("BY_ELEMENTS", 4, u8::MAX, rules::boolean, |_, _| Ok(Value::Null)).with_null().unbounded()
@@ -275,7 +278,8 @@ fn whole(node: &Node<'_>) -> Option<i128> {
     }
 }
 
-/// A constant as the elements that equal it have it in the type of an index; `None`: the index says nothing of it. Numbers equal numbers, and texts texts.
+/// A constant as the elements that equal it have it in the type of an index; `None`: the index says nothing of it.
+/// Numbers equal numbers, and texts texts.
 pub(crate) fn sought(value: JsonRef<'_>, ty: &DataType, context: &mut Context) -> Option<Value> {
     let node = value.read().ok()?;
     let same_kind = match (&node, ty.kind) {

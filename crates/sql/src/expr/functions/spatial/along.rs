@@ -109,7 +109,8 @@ fn points(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     Ok(geometry.with(MultiPoint(points)))
 }
 
-/// By Douglas and Peucker: points that lie nearer than a distance to the line without them go. NULL where nothing is left. Errors: 1210, 3618.
+/// By Douglas and Peucker: points that lie nearer than a distance to the line without them go. NULL where nothing is
+/// left. Errors: 1210, 3618.
 fn simplify(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let geometry = c.located(0)?;
     let distance = c.f64(1, context)?;

@@ -1,7 +1,7 @@
 //! How the rectangles around two geometries lie to each other: `MBRContains` and its family.
 //!
-//! In a geographic system the rectangle is that around geodesics, between two meridians and two parallels; one that crosses the date line is not
-//! computed (3618). NULL where one is empty.
+//! In a geographic system the rectangle is that around geodesics, between two meridians and two parallels; one that
+//! crosses the date line is not computed (3618). NULL where one is empty.
 
 use super::geodesic::Earth;
 use super::{Call, Function, Located, errors, rules, truth};

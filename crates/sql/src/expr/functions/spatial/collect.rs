@@ -1,6 +1,7 @@
 //! The aggregate `ST_Collect`: the geometries of a group as one.
 //!
-//! Points become a MULTIPOINT, lines and polygons their MULTI…, anything else a collection, in the order of the rows. All have to be in one system (4034).
+//! Points become a MULTIPOINT, lines and polygons their MULTI…, anything else a collection, in the order of the rows.
+//! All have to be in one system (4034).
 
 use super::{build, errors, locate, read, stored};
 use crate::expr::Context;

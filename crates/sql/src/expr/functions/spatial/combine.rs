@@ -1,8 +1,9 @@
 //! Sets of points from others: unions, intersections, differences; buffers, hulls, centroids.
 //!
-//! A shape is taken apart into layers: areas, lines and points. Areas are combined by `geo` (`i_overlay`), which works on a grid of some 2³⁰ steps over both
-//! shapes; what it gives is put back to where it exactly is: to points of the arguments, and to where their edges cross ([`Exact`]). Lines and points are
-//! combined with each other here, and cut by areas there. A point or a line of a result that lies in one of its areas or lines is not said twice.
+//! A shape is taken apart into layers: areas, lines and points. Areas are combined by `geo` (`i_overlay`), which works
+//! on a grid of some 2³⁰ steps over both shapes; what it gives is put back to where it exactly is: to points of the
+//! arguments, and to where their edges cross ([`Exact`]). Lines and points are combined with each other here, and cut
+//! by areas there. A point or a line of a result that lies in one of its areas or lines is not said twice.
 //!
 //! Coordinates beyond 10¹⁰⁰ are refused (1690): the products of two would be no numbers.
 

@@ -1,4 +1,5 @@
-//! Text and binary forms, which come and go in the order of the system's axes: latitude first for 4326, unless `axis-order` says otherwise.
+//! Text and binary forms, which come and go in the order of the system's axes: latitude first for 4326, unless
+//! `axis-order` says otherwise.
 
 use super::{Call, Derived, Function, Typing, check_range, errors, rules, stored, system};
 use crate::expr::Context;

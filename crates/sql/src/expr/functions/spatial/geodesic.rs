@@ -1,6 +1,7 @@
 //! Computations on an ellipsoid, with geodesics: the shortest lines between points.
 //!
-//! Distances, azimuths and points along a geodesic are Karney's (`geographiclib-rs`), exact to some nanometres. The rest follows from them:
+//! Distances, azimuths and points along a geodesic are Karney's (`geographiclib-rs`), exact to some nanometres. The
+//! rest follows from them:
 //!
 //! * The distance of a point from a geodesic: the foot is where the direction to the point is at right angles, which is sought between the ends.
 //! * A point lies inside a ring when the directions from it to the ring's points, one after the other, turn once all the way round, as the ring runs.
@@ -326,7 +327,8 @@ impl Earth {
 
     /// The latitude at which a geodesic through a point in a direction turns back.
     fn turning_latitude(&self, from: Coord, direction: f64) -> f64 {
-        // On the auxiliary sphere, whose latitude is the reduced one, the cosine of the latitude times the sine of the direction is the same everywhere.
+        // On the auxiliary sphere, whose latitude is the reduced one, the cosine of the latitude times the sine of the
+        // direction is the same everywhere.
         let flat = 1.0 - self.ellipsoid.flattening();
         let reduced = (flat * from.y.to_radians().tan()).atan();
         let highest = (direction.to_radians().sin().abs() * reduced.cos()).clamp(0.0, 1.0).acos();

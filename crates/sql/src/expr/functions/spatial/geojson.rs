@@ -1,8 +1,9 @@
 //! GeoJSON: geometries as documents and back.
 //!
-//! Coordinates are longitude, latitude, as they are stored. `ST_AsGeoJSON(g [, digits [, options]])`: option 1 adds the rectangle, 2 a short name of the
-//! system, 4 a long one. `ST_GeomFromGeoJSON(document [, options [, srid]])`: the SRID is the argument's, else that of `crs`, else 4326. Options
-//! 2, 3 and 4 cut further dimensions off, which are an error otherwise (3073).
+//! Coordinates are longitude, latitude, as they are stored. `ST_AsGeoJSON(g [, digits [, options]])`: option 1 adds the
+//! rectangle, 2 a short name of the system, 4 a long one. `ST_GeomFromGeoJSON(document [, options [, srid]])`: the SRID
+//! is the argument's, else that of `crs`, else 4326. Options 2, 3 and 4 cut further dimensions off, which are an error
+//! otherwise (3073).
 
 use super::{Call, Function, check_range, errors, nothing, rules, stored, system};
 use crate::expr::Context;

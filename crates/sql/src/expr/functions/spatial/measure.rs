@@ -1,7 +1,7 @@
 //! Areas, lengths, distances.
 //!
-//! A third argument of `ST_Distance` (and the second of `ST_Length`) is a unit of length (3902), which a system without a unit has not (3882).
-//! The distances of Hausdorff and Fréchet are the discrete ones, between the points of lines.
+//! A third argument of `ST_Distance` (and the second of `ST_Length`) is a unit of length (3902), which a system without
+//! a unit has not (3882). The distances of Hausdorff and Fréchet are the discrete ones, between the points of lines.
 
 use super::combine::bounded;
 use super::geodesic::{Earth, Pieces};
@@ -225,7 +225,8 @@ fn discrete(c: &Call<'_, '_>, context: &mut Context, measure: Measured) -> Resul
     finite(in_unit(c, 2, &a, distance)?, "Distance", &name)
 }
 
-/// The largest distance of a point of the first from the nearest point of the second; not the other way round, as in MySQL.
+/// The largest distance of a point of the first from the nearest point of the second; not the other way round, as in
+/// MySQL.
 fn hausdorff(a: &[Vec<Coord>], b: &[Vec<Coord>], metric: &Metric, context: &mut Context) -> Result<f64> {
     let mut largest = 0f64;
     let count: usize = b.iter().map(Vec::len).sum();

@@ -1,7 +1,7 @@
 //! What points, lines, polygons and collections have: coordinates, points, rings, members.
 //!
-//! A coordinate is that of an axis of the system: `ST_X` of a point in 4326 is its latitude. With a second argument it is changed. Numbers of points,
-//! rings and members begin with 1; one that is not there is NULL.
+//! A coordinate is that of an axis of the system: `ST_X` of a point in 4326 is its latitude. With a second argument it
+//! is changed. Numbers of points, rings and members begin with 1; one that is not there is NULL.
 
 use super::{Axis, Call, Derived, Function, Located, check_range, errors, rules, truth};
 use crate::expr::Context;

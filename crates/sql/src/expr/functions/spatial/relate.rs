@@ -1,7 +1,9 @@
 //! How two geometries lie to each other: `ST_Contains` and its family.
 //!
-//! On a plane `geo` finds how insides, boundaries and outsides of both meet (DE-9IM). A collection is the set of all its points: one of one dimension is looked
-//! at as a MULTI…, its areas united; areas that are not valid are refused (3037) where it matters; what would have to tell inside and boundary of a mix of points, lines and areas apart is refused (1235).
+//! On a plane `geo` finds how insides, boundaries and outsides of both meet (DE-9IM). A collection is the set of all
+//! its points: one of one dimension is looked at as a MULTI…, its areas united; areas that are not valid are refused
+//! (3037) where it matters; what would have to tell inside and boundary of a mix of points, lines and areas apart is
+//! refused (1235).
 //!
 //! In a geographic system it is computed whether shapes meet, and how points lie to other shapes; else error 3618.
 
@@ -116,7 +118,8 @@ fn within(c: &Call<'_, '_>, context: &mut Context, inner: &Located, outer: &Loca
     if let (Some(a), Some(b)) = (uniform(&inner.shape), uniform(&outer.shape)) {
         return Ok(truth(a.relate(&b).is_within()));
     }
-    // Of a mix: each part lies in what of the other has its dimension or a larger one, and the inside of one meets an inside.
+    // Of a mix: each part lies in what of the other has its dimension or a larger one, and the inside of one meets an
+    // inside.
     let (parts, whole) = (Pieces::of(&inner.shape), Pieces::of(&outer.shape));
     let areas = unary_union(&whole.polygons);
     let lines = MultiLineString(whole.lines);
@@ -178,8 +181,9 @@ fn by_matrix(c: &Call<'_, '_>, context: &mut Context, a: &Located, b: &Located, 
     Ok(truth(test(&first.relate(&second))))
 }
 
-/// A relation of points to a shape on an ellipsoid: decided by whether some lie inside, in the boundary, outside, and whether the shape has more than
-/// these points. Where the second are points and the first are not, they change sides. Error 3618 where neither are points.
+/// A relation of points to a shape on an ellipsoid: decided by whether some lie inside, in the boundary, outside, and
+/// whether the shape has more than these points. Where the second are points and the first are not, they change sides.
+/// Error 3618 where neither are points.
 fn on_earth(
     c: &Call<'_, '_>,
     context: &mut Context,

@@ -1,5 +1,5 @@
-//! Spatial functions with geometries of any kind, sizes that are hard, and bytes that are none: none panics, and what they give is well formed. What
-//! `geodesic` computes is compared with what is known.
+//! Spatial functions with geometries of any kind, sizes that are hard, and bytes that are none: none panics, and what
+//! they give is well formed. What `geodesic` computes is compared with what is known.
 
 use super::geodesic::{Earth, Pieces, Position};
 use super::*;
@@ -157,7 +157,8 @@ fn points_in_rings_of_geodesics() {
     let earth = earth();
     let position = |point: Coord, text: &str| earth.position(point, &Pieces::of(&shape(text)), &mut context()).unwrap();
     let at = |x: f64, y: f64| Coord { x, y };
-    // The edge along 50 degrees north bends north between its ends: 51 is still inside at the middle, though it is outside as on a plane.
+    // The edge along 50 degrees north bends north between its ends: 51 is still inside at the middle, though it is
+    // outside as on a plane.
     let wide = "POLYGON((0 40,60 40,60 50,0 50,0 40))";
     assert_eq!(position(at(30.0, 51.0), wide), Position::Inside);
     assert_eq!(position(at(30.0, 41.0), wide), Position::Outside);

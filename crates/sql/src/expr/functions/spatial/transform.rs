@@ -1,7 +1,7 @@
 //! `ST_Transform`: coordinates of one system in another.
 //!
-//! WGS 84, ETRS89 and NAD83 are taken for the same, as EPSG's null transformations do (they differ by less than two metres); the web's Mercator projection
-//! is of WGS 84. SRID 0 is nowhere on the Earth (3741, 3742).
+//! WGS 84, ETRS89 and NAD83 are taken for the same, as EPSG's null transformations do (they differ by less than two
+//! metres); the web's Mercator projection is of WGS 84. SRID 0 is nowhere on the Earth (3741, 3742).
 
 use super::{Call, Function, check_range, errors, rules, stored, system};
 use crate::expr::Context;

@@ -1,4 +1,5 @@
-//! Whether a geometry is valid (its rings do not cross, its polygons do not overlap) and simple (it does not meet itself).
+//! Whether a geometry is valid (its rings do not cross, its polygons do not overlap) and simple (it does not meet
+//! itself).
 //!
 //! Of lines and polygons in a geographic system that is not computed (3618).
 

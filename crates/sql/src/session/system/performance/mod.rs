@@ -1,8 +1,10 @@
 //! performance_schema: statements, sessions, tables, waits and memory, as far as Rauk measures them.
 //!
-//! What is measured: statements by digest and by kind, with times (`session::digests`); rows read and written by table and index, and waits for row locks with times (the node);
-//! connections by account; memory. Events are not kept when they have ended, so the tables of histories are empty and `setup_consumers` says that they are off; nothing of `setup_…`
-//! can be changed. Times are picoseconds, as in MySQL. Tables about what Rauk has not (mutexes, files, sockets, stages) are not there.
+//! What is measured: statements by digest and by kind, with times (`session::digests`); rows read and written by table
+//! and index, and waits for row locks with times (the node); connections by account; memory. Events are not kept when
+//! they have ended, so the tables of histories are empty and `setup_consumers` says that they are off; nothing of
+//! `setup_…` can be changed. Times are picoseconds, as in MySQL. Tables about what Rauk has not (mutexes, files,
+//! sockets, stages) are not there.
 //!
 //! A thread is a session, and has its number. TRUNCATE sets counts back ([`truncate`]).
 

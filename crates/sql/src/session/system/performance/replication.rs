@@ -1,4 +1,5 @@
-//! Replication as MySQL has it: there are no sources, replicas and groups of that kind here, so the tables are empty, as in a MySQL without them.
+//! Replication as MySQL has it: there are no sources, replicas and groups of that kind here, so the tables are empty,
+//! as in a MySQL without them.
 
 use super::P;
 use crate::session::system::{Definition, none};

@@ -61,7 +61,8 @@ pub(super) const TABLES: &[Definition] = &[
     Definition { database: P, name: "events_statements_history_long", columns: EVENT, rows: none },
 ];
 
-/// COUNT_STAR to COUNT_SECONDARY. What is not measured, or does not happen here (tables on disk, merge passes of sorts), is 0.
+/// COUNT_STAR to COUNT_SECONDARY. What is not measured, or does not happen here (tables on disk, merge passes of
+/// sorts), is 0.
 fn sums(sums: &Sums) -> Vec<Value> {
     let get = |field| sums.get(field);
     let count = get(Field::Count);

@@ -47,8 +47,9 @@ fn by_table(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     Ok(rows)
 }
 
-/// Rows that an index has found; the row without an index name is of what was found by none, and of inserted rows. Updates and deletions are counted
-/// where MySQL counts them for tables without an index: which index found their rows says COUNT_FETCH.
+/// Rows that an index has found; the row without an index name is of what was found by none, and of inserted rows.
+/// Updates and deletions are counted where MySQL counts them for tables without an index: which index found their rows
+/// says COUNT_FETCH.
 fn by_index(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     let mut rows = Vec::new();
     for table in stored_tables(viewer, &Hints::default()) {

@@ -1,8 +1,11 @@
-//! The database `sys`: views over performance_schema and information_schema that people and tools read, as MySQL 8's sys schema has them.
+//! The database `sys`: views over performance_schema and information_schema that people and tools read, as MySQL 8's
+//! sys schema has them.
 //!
-//! A view is a text ([`views`]), bound like any view with SQL SECURITY INVOKER. Most come twice: with times, bytes and statements written for people, and as `x$…` with the numbers
-//! themselves; one text serves both (`{t:…}` is a time, `{b:…}` bytes, `{s:…}` a statement). Missing are the views about files, stages and the buffer pool, which
-//! Rauk does not measure or has not, and procedures; of functions `sys.format_bytes` and others are other names of built-in ones (`expr::bind::sys`).
+//! A view is a text ([`views`]), bound like any view with SQL SECURITY INVOKER. Most come twice: with times, bytes and
+//! statements written for people, and as `x$…` with the numbers themselves; one text serves both (`{t:…}` is a time,
+//! `{b:…}` bytes, `{s:…}` a statement). Missing are the views about files, stages and the buffer pool, which Rauk does
+//! not measure or has not, and procedures; of functions `sys.format_bytes` and others are other names of built-in ones
+//! (`expr::bind::sys`).
 
 mod views;
 
