@@ -14,6 +14,7 @@ pub mod partition;
 mod prefetch;
 pub mod row_store;
 pub mod status;
+pub mod times;
 
 pub use budget::MemoryBudget;
 pub use partition::{
@@ -24,3 +25,4 @@ pub use partition::{
 pub use prefetch::prefetch;
 pub use row_store::RowId;
 pub use status::{TxnRef, TxnState, TxnStatus};
+pub use times::TimeBounds;

@@ -228,12 +228,12 @@ impl TxnTable {
         pending.into_iter().map(|(_, effect)| effect).collect()
     }
 
-    /// Where the entry stands whose writes are pending beside the rows. A replica that does not know yet that it is stable may find that another entry writes
-    /// over it: that proves that it is, since the primary had given the lock on; [`TxnTable::on_stable`] up to here, and then the other entry finds the row free.
-    pub fn pending_at(&self, txn: TxnId) -> Option<Position> {
+    /// The commit time of a transaction of this partition alone whose entry is not known to be stable. A replica that does not know yet that it is may
+    /// find that another entry writes over it: that proves that it is, since the primary had given the lock on.
+    pub fn alone_time(&self, txn: TxnId) -> Option<Timestamp> {
         match self.standing.get(&txn)? {
-            Standing::Alone { at, .. } => Some(*at),
-            Standing::Part(part) => part.prepared.as_ref().filter(|prepared| prepared.writes.is_some()).map(|p| p.at),
+            Standing::Alone { time, .. } => Some(*time),
+            Standing::Part(_) => None,
         }
     }
 

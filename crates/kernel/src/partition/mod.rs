@@ -64,6 +64,7 @@ mod write_many;
 use crate::budget::{MemoryBudget, MemoryFull};
 use crate::row_store::RowId;
 use crate::status::TxnRef;
+use crate::times::TimeBounds;
 use collect::Garbage;
 pub use copy::{CopyCursor, SliceError, SliceRow, slice_rows};
 use fragment::{Fragment, KeyList};
@@ -259,8 +260,9 @@ pub struct Partition {
     buried: Buried,
     buried_bytes: usize,
     waiting: Waiting,
-    max_read: Timestamp,
+    /// The highest commit time installed here.
     finished: Timestamp,
+    times: Arc<TimeBounds>,
     /// Bytes of side tables that the budget has.
     counted: u64,
     // Buffers that calls use again.
@@ -287,8 +289,8 @@ impl Partition {
             buried: Buried::default(),
             buried_bytes: 0,
             waiting: Waiting::default(),
-            max_read: Timestamp::ZERO,
             finished: Timestamp::ZERO,
+            times: Arc::default(),
             counted: 0,
             keys: KeyList::default(),
             lost: KeyList::default(),
@@ -306,12 +308,19 @@ impl Partition {
 
     /// The highest snapshot that has been read here.
     pub fn max_read(&self) -> Timestamp {
-        self.max_read
+        self.times.max_read()
+    }
+
+    /// Its bounds of commit times are those of others from now on: what it has counts there too.
+    pub fn share_times(&mut self, times: &Arc<TimeBounds>) {
+        times.raise_max_read(self.times.max_read());
+        times.raise_finished(self.times.finished());
+        self.times = times.clone();
     }
 
     /// What commits from now on is above `time`: before a read at that snapshot looks, wherever it looks.
     pub fn raise_max_read(&mut self, time: Timestamp) {
-        self.max_read = self.max_read.max(time);
+        self.times.raise_max_read(time);
     }
 
     /// The highest commit time installed here.
@@ -321,12 +330,13 @@ impl Partition {
 
     fn raise_finished(&mut self, time: Timestamp) {
         self.finished = self.finished.max(time);
+        self.times.raise_finished(time);
     }
 
     /// The least time at which a transaction may commit that prepares now, in a session that has seen `seen`: above all snapshots that were read
     /// here, and not below what has been committed.
     pub fn least_time(&self, seen: Timestamp) -> Timestamp {
-        Timestamp(self.max_read.0 + 1).max(self.finished).max(seen)
+        self.times.least_time(seen)
     }
 
     /// A locking read or a write is about to compare what is here with the transaction's snapshot.
@@ -357,7 +367,7 @@ impl Partition {
         let mut empty = Partition::new(self.id, self.budget.clone());
         empty.locks.granted = woken;
         empty.history_limit = self.history_limit;
-        empty.max_read = self.max_read;
+        empty.times = self.times.clone();
         empty.full_elsewhere = self.full_elsewhere;
         for schema in schemas {
             empty.create_table(schema);

@@ -257,6 +257,29 @@ mod threads {
         assert_eq!(block_on(g.with(Class::Background, |v| v.len())), 3 * TURN as usize + 1);
     }
 
+    /// Whoever enters meets what was announced before, and nobody is made to enter for it.
+    #[test]
+    fn what_is_announced_is_brought_before_the_next_work() {
+        let g = Guarded::new(Vec::new(), || panic!("a job panicked"));
+        let queue = std::sync::Arc::new(std::sync::Mutex::new(vec![1]));
+        let first = queue.clone();
+        g.set_first(move |list: &mut Vec<u32>| list.append(&mut first.lock().unwrap()));
+        assert!(g.try_with(|list| list.is_empty()).is_ok_and(|is_empty| is_empty), "nothing was announced");
+        g.announce();
+        assert!(g.try_with(|list| list.clone()).is_ok_and(|list| list == [1]));
+        queue.lock().unwrap().push(2);
+        g.announce();
+        let seen = g.try_with(|list| {
+            // Brought while the guard is held: for the next.
+            queue.lock().unwrap().push(3);
+            g.announce();
+            g.detach(Class::Point, |list| list.push(4));
+            list.clone()
+        });
+        assert!(seen.is_ok_and(|list| list == [1, 2]));
+        assert!(g.try_with(|list| list.clone()).is_ok_and(|list| list == [1, 2, 3, 4]));
+    }
+
     #[test]
     fn a_panic_is_told_and_the_value_never_touched_again() {
         let told = std::sync::Arc::new(AtomicUsize::new(0));

@@ -20,9 +20,10 @@ use super::commit::{
     Ending, QUESTION, Request, STEP, Touched, WAIT, collect, holds, roll_back, sound, too_large, unknown,
 };
 use super::signal::Signal;
-use super::slot::Refused;
+use super::slot::{Refused, Slot, State};
 use super::{Cluster, Place};
 use crate::error::NodeError;
+use crate::executor::Class;
 use crate::node::Node;
 use crate::ops::serve::serve;
 use crate::ops::wire::{Answer, Failure, OpAnswer, OpRequest};
@@ -46,9 +47,10 @@ pub async fn commit_here(
     touched: &Touched,
 ) -> Result<Option<Timestamp>, NodeError> {
     let txn = &request.txn;
-    let begun = cluster
-        .with_slot(node, touched.partition, |slot, s, p, cx| {
-            if !holds(cluster, touched.partition, touched.place.view) {
+    let (partition, view) = (touched.partition, touched.place.view);
+    let collected = node
+        .on_partition(partition, Class::Prepare, |p| {
+            if !holds(cluster, partition, view) {
                 return Err(NodeError::Deadlock);
             }
             if let Some(number) = touched.undo_to {
@@ -60,18 +62,22 @@ pub async fn commit_here(
                 return Ok(None);
             }
             node.check_commit_size(writes.len())?;
-            let begun = slot.commit_alone(s, p, cx, txn, request.seen, writes);
-            begun.map(Some).map_err(|Refused| NodeError::Deadlock)
+            Ok(Some(writes))
         })
         .await;
-    match begun {
-        Err(error) => Err(error),
-        Ok(None) => Ok(None),
-        Ok(Some(outcome)) => match cluster.timeout(WAIT, outcome).await {
-            Some(Ok(Some(time))) => Ok(Some(time)),
-            Some(Ok(None)) => Err(NodeError::Deadlock),
-            _ => Err(unknown()),
-        },
+    let Some(writes) = collected? else { return Ok(None) };
+    let begun = cluster.at_slot(node, partition, |slot, s, cx| {
+        // Since they were collected the view may have ended, and with it the locks (rule 45).
+        if !holds(cluster, partition, view) {
+            return Err(Refused);
+        }
+        slot.commit_alone(s, cx, txn, request.seen, writes)
+    });
+    let Ok(outcome) = begun else { return Err(NodeError::Deadlock) };
+    match cluster.timeout(WAIT, outcome).await {
+        Some(Ok(Some(time))) => Ok(Some(time)),
+        Some(Ok(None)) => Err(NodeError::Deadlock),
+        _ => Err(unknown()),
     }
 }
 
@@ -167,7 +173,7 @@ pub struct Asked<'a> {
 /// The coordinator asks for the commit, or what has become of it.
 pub async fn on_commit(node: &Arc<Node>, from: Member, asked: Asked<'_>) -> Signal {
     let Some(cluster) = node.cluster() else { return Signal::NotHere };
-    let Asked { txn, partition: id, view, seen, undo_to, last } = asked;
+    let Asked { txn, partition: id, view, last, .. } = asked;
     let partition = id.0;
     let mut done = true;
     if let Some(last) = last {
@@ -182,43 +188,25 @@ pub async fn on_commit(node: &Arc<Node>, from: Member, asked: Asked<'_>) -> Sign
             Ok(_) | Err(_) => return Signal::OpDone(Box::new(answer)),
         };
     }
+    let known = cluster.at_slot(node, partition, |slot, s, _| {
+        let serves = cluster.may_serve(partition).ok_or(Refused)?;
+        Ok((serves, find(slot, s, txn)))
+    });
     let mut taken = false;
-    let found = cluster
-        .with_slot(node, partition, |slot, s, p, cx| {
-            let serves = cluster.may_serve(partition).ok_or(Refused)?;
-            let found = match s.table.look(txn) {
-                Some(Known::Vote(vote)) => Found::Vote(vote),
-                Some(_) => Found::Soon(slot.await_vote(s, txn)),
-                None if !done && has_locks(node, cluster, txn, partition, view) => Found::Unfinished,
-                None => match take(node, cluster, txn, partition, view) {
-                    Some(session) => {
-                        taken = true;
-                        if let Some(number) = undo_to {
-                            p.rollback_to(txn, number);
-                        }
-                        let writes = collect(node, p, txn);
-                        if writes.is_empty() {
-                            p.abort(txn);
-                            Found::NothingWritten
-                        } else if let Some(failure) = too_large(node, writes.len()) {
-                            p.abort(txn);
-                            Found::TooLarge(failure)
-                        } else {
-                            Found::Soon(slot.commit_for(s, p, cx, &session, seen, writes)?)
-                        }
-                    }
-                    None => {
-                        slot.abort_open(s, p, &[txn]);
-                        match s.table.look_alone(txn) {
-                            Some(Known::Vote(vote)) => Found::Vote(vote),
-                            _ => Found::Vote(Vote::Refused),
-                        }
-                    }
-                },
-            };
-            Ok((serves, found))
-        })
-        .await;
+    let found = match known {
+        Err(Refused) => Err(Refused),
+        Ok((serves, Some(found))) => Ok((serves, found)),
+        Ok((serves, None)) if !done && has_locks(node, cluster, txn, partition, view) => {
+            Ok((serves, Found::Unfinished))
+        }
+        Ok((serves, None)) => match take(node, cluster, txn, partition, view) {
+            Some(session) => {
+                taken = true;
+                write(node, cluster, &session, &asked).await.map(|found| (serves, found))
+            }
+            None => Ok((serves, refuse(node, cluster, txn, partition).await)),
+        },
+    };
     let answer = match found {
         Ok((serves, Found::Vote(vote))) => Some((serves, Signal::Voted { partition: id, vote })),
         Ok((serves, Found::Soon(vote))) => vote.await.ok().map(|vote| (serves, Signal::Voted { partition: id, vote })),
@@ -237,13 +225,75 @@ pub async fn on_commit(node: &Arc<Node>, from: Member, asked: Asked<'_>) -> Sign
     }
 }
 
-/// Under the guard: whether the transaction could still be written.
+/// Under the stream's lock: what is known of the transaction.
+fn find(slot: &Slot, s: &mut State, txn: TxnId) -> Option<Found> {
+    Some(match s.table.look(txn)? {
+        Known::Vote(vote) => Found::Vote(vote),
+        _ => Found::Soon(slot.await_vote(s, txn)),
+    })
+}
+
+/// Writes the entry of a transaction whose fate here is the commit protocol's. Of two questions at once the second finds the entry of the first.
+async fn write(
+    node: &Arc<Node>,
+    cluster: &Arc<Cluster>,
+    session: &TxnRef,
+    asked: &Asked<'_>,
+) -> Result<Found, Refused> {
+    let Asked { txn, partition: PartitionId(partition), view, seen, undo_to, .. } = *asked;
+    let may_write = || holds(cluster, partition, view) && cluster.may_return(txn.process());
+    let collected = node
+        .on_partition(partition, Class::Prepare, |p| {
+            if !may_write() {
+                return Err(Refused);
+            }
+            if let Some(number) = undo_to {
+                p.rollback_to(txn, number);
+            }
+            Ok(collect(node, p, txn))
+        })
+        .await;
+    let found = collected.and_then(|writes| {
+        cluster.at_slot(node, partition, |slot, s, cx| {
+            if let Some(found) = find(slot, s, txn) {
+                return Ok(found);
+            }
+            // Since they were collected the view may have ended, and with it the locks (rule 45).
+            if !may_write() {
+                return Err(Refused);
+            }
+            if writes.is_empty() {
+                return Ok(Found::NothingWritten);
+            }
+            if let Some(failure) = too_large(node, writes.len()) {
+                return Ok(Found::TooLarge(failure));
+            }
+            slot.commit_for(s, cx, session, seen, writes).map(Found::Soon)
+        })
+    });
+    if matches!(found, Err(Refused) | Ok(Found::NothingWritten | Found::TooLarge(_))) {
+        cluster.abort_open(node, partition, vec![txn]);
+    }
+    found
+}
+
+/// There is no entry, and nobody can write one any more: its locks are gone, or its coordinator is dead, which does not change.
+async fn refuse(node: &Arc<Node>, cluster: &Arc<Cluster>, txn: TxnId, partition: u16) -> Found {
+    node.on_partition(partition, Class::Prepare, |p| cluster.rows[usize::from(partition)].abort_open(p, &[txn])).await;
+    cluster.at_slot(node, partition, |slot, s, _| match s.table.look_alone(txn) {
+        Some(Known::Vote(vote)) => Found::Vote(vote),
+        Some(_) => Found::Soon(slot.await_vote(s, txn)),
+        None => Found::Vote(Vote::Refused),
+    })
+}
+
+/// Whether the transaction could still be written.
 fn has_locks(node: &Node, cluster: &Cluster, txn: TxnId, partition: u16, view: View) -> bool {
     let noted = || node.sessions.get(txn).is_some_and(|session| session.touches.has(partition, view));
     holds(cluster, partition, view) && cluster.may_return(txn.process()) && noted()
 }
 
-/// Under the guard: the transaction of another process is the commit protocol's from here on, and the end of its session does not take its locks away. `None`: it has none here in this view
+/// The transaction of another process is the commit protocol's from here on, and the end of its session does not take its locks away. `None`: it has none here in this view
 /// (rule 5), or its coordinator is known to be dead.
 fn take(node: &Node, cluster: &Cluster, txn: TxnId, partition: u16, view: View) -> Option<TxnRef> {
     if !holds(cluster, partition, view) || !cluster.may_return(txn.process()) {

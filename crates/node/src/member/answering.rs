@@ -77,14 +77,9 @@ fn on_signal(
         Signal::Filled { job, process, full } => cluster.catalog.on_filled(job, process, full),
         Signal::Full { limit } => cluster.rooms.on_full(cluster.runtime.now(), from.process, limit),
         Signal::Forget { partition, txns } => {
-            let (node, weak) = (node.clone(), Arc::downgrade(cluster));
-            cluster.tasks.spawn(async move {
-                if let Some(cluster) = weak.upgrade()
-                    && usize::from(partition.0) < cluster.slots.len()
-                {
-                    cluster.with_slot(&node, partition.0, |slot, s, p, cx| slot.forget(s, p, cx, txns)).await;
-                }
-            });
+            if usize::from(partition.0) < cluster.slots.len() {
+                cluster.at_slot(node, partition.0, |slot, s, cx| slot.forget(s, cx, txns));
+            }
         }
         signal @ (Signal::End { .. } | Signal::Interrupt { .. } | Signal::Waits { .. }) => {
             let node = node.clone();
@@ -158,7 +153,7 @@ async fn answer(node: &Arc<Node>, cluster: &Arc<Cluster>, from: Member, question
         Signal::Confirm { partitions, snapshot }
             if partitions.iter().all(|p| is_partition(cluster, *p)) && cluster.knows_time(snapshot).await =>
         {
-            replica_reads::on_confirm(node, cluster, &partitions, snapshot).await
+            replica_reads::on_confirm(node, cluster, &partitions, snapshot)
         }
         other => ops::receive(node, from, other).await.unwrap_or(Signal::NotHere),
     }

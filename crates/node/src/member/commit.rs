@@ -13,6 +13,7 @@ use super::signal::Signal;
 use super::slot::Refused;
 use super::{Cluster, Place};
 use crate::error::NodeError;
+use crate::executor::Class;
 use crate::node::Node;
 use crate::ops::wire::{Failure, OpAnswer, OpRequest};
 use crate::runtime::BoxFuture;
@@ -197,7 +198,8 @@ pub(super) fn roll_back(node: &Arc<Node>, cluster: &Cluster, request: &Request) 
     }
 }
 
-/// Under the guard: this process serves the partition in the view of the transaction's first touch, so its locks are there. No lease is needed: what becomes stable is a fact, and what another primary has cut does not.
+/// Under the guard: this process serves the partition in the view of the transaction's first touch, so its locks are there. Under the stream's lock: what is appended now is
+/// (rule 45). No lease is needed: what becomes stable is a fact, and what another primary has cut does not.
 pub(super) fn holds(cluster: &Cluster, partition: u16, view: View) -> bool {
     cluster.slot(partition).serving().is_some_and(|now| now == view || !cluster.hooks.safeguards.view)
 }
@@ -384,25 +386,33 @@ async fn prepare_here(
     undo_to: Option<u32>,
 ) -> Result<Option<Vote>, NotPrepared> {
     let cluster = node.cluster().ok_or(Refused)?;
-    let begun = cluster
-        .with_slot(node, partition, |slot, s, p, cx| {
-            // Of a coordinator that is known to be dead nothing is taken any more: what was refused for it may be forgotten already.
-            if !holds(cluster, partition, view) || !cluster.may_return(txn.id.process()) {
-                // The end of its session has left this to the commit protocol.
-                slot.abort_open(s, p, &[txn.id]);
+    // Of a coordinator that is known to be dead nothing is taken any more: what was refused for it may be forgotten already.
+    let may_prepare = || holds(cluster, partition, view) && cluster.may_return(txn.id.process());
+    let collected = node
+        .on_partition(partition, Class::Prepare, |p| {
+            if !may_prepare() {
                 return Err(NotPrepared::Refused);
             }
             if let Some(number) = undo_to {
                 p.rollback_to(txn.id, number);
             }
             let writes = collect(node, p, txn.id);
-            if let Some(failure) = too_large(node, writes.len()) {
-                slot.abort_open(s, p, &[txn.id]);
-                return Err(NotPrepared::TooLarge(failure));
-            }
-            Ok(slot.prepare(s, p, cx, txn, participants, seen, writes)?)
+            too_large(node, writes.len()).map_or(Ok(writes), |failure| Err(NotPrepared::TooLarge(failure)))
         })
         .await;
+    let begun = collected.and_then(|writes| {
+        cluster.at_slot(node, partition, |slot, s, cx| {
+            // Since they were collected the view may have ended, and with it the locks (rule 45).
+            if !may_prepare() {
+                return Err(NotPrepared::Refused);
+            }
+            Ok(slot.prepare(s, cx, txn, participants, seen, writes)?)
+        })
+    });
+    if begun.is_err() {
+        // The end of its session has left this to the commit protocol.
+        cluster.abort_open(node, partition, vec![txn.id]);
+    }
     Ok(begun?.await.ok())
 }
 
@@ -462,10 +472,7 @@ pub fn send_forgets(node: &Arc<Node>, cluster: &Arc<Cluster>) {
             cluster.tell(place.primary, Signal::Forget { partition, txns });
             continue;
         }
-        let (node, forgetting) = (node.clone(), cluster.clone());
-        cluster.tasks.spawn_later(async move {
-            forgetting.with_slot(&node, partition.0, |slot, s, p, cx| slot.forget(s, p, cx, txns)).await;
-        });
+        cluster.at_slot(node, partition.0, |slot, s, cx| slot.forget(s, cx, txns));
     }
 }
 
@@ -477,9 +484,9 @@ pub async fn on_verify(node: &Arc<Node>, txn: TxnId, partition: u16, view: View)
     // What was noted in this view is there as long as the view lasts. It may be no lock at all: a locking read that has found nothing.
     let own = txn.process() == cluster.me().process;
     let noted = own || node.sessions.release(node, txn, PartitionId(partition), view);
-    let held = cluster
-        .with_slot(node, partition, |slot, s, p, _| {
-            slot.abort_open(s, p, &[txn]);
+    let held = node
+        .on_partition(partition, Class::Prepare, |p| {
+            cluster.rows[usize::from(partition)].abort_open(p, &[txn]);
             noted && holds(cluster, partition, view)
         })
         .await;
@@ -516,12 +523,10 @@ pub async fn on_prepare(
 pub async fn on_ask(node: &Arc<Node>, txn: TxnId, partition: u16) -> Signal {
     let Some(cluster) = node.cluster() else { return Signal::NotHere };
     let fence = cluster.hooks.safeguards.abort_fence;
-    let asked = cluster
-        .with_slot(node, partition, |slot, s, p, cx| {
-            let view = cluster.may_serve(partition).ok_or(Refused)?;
-            slot.ask(s, p, cx, txn, fence).map(|answer| (view, answer))
-        })
-        .await;
+    let asked = cluster.at_slot(node, partition, |slot, s, cx| {
+        let view = cluster.may_serve(partition).ok_or(Refused)?;
+        slot.ask(s, cx, txn, fence).map(|answer| (view, answer))
+    });
     let Ok((view, answer)) = asked else { return Signal::NotHere };
     match answer.await {
         // Rule 9: a question is addressed to a view, and who answers has a lease.
@@ -532,12 +537,10 @@ pub async fn on_ask(node: &Arc<Node>, txn: TxnId, partition: u16) -> Signal {
 
 pub async fn on_decide(node: &Arc<Node>, txn: TxnId, partition: u16, outcome: Outcome) -> Signal {
     let Some(cluster) = node.cluster() else { return Signal::NotHere };
-    let decided = cluster
-        .with_slot(node, partition, |slot, s, p, cx| {
-            slot.serving().ok_or(Refused)?;
-            slot.decide(s, p, cx, txn, outcome)
-        })
-        .await;
+    let decided = cluster.at_slot(node, partition, |slot, s, cx| {
+        slot.serving().ok_or(Refused)?;
+        slot.decide(s, cx, txn, outcome)
+    });
     node.sessions.finished(node, txn, PartitionId(partition));
     let Ok(confirmed) = decided else { return Signal::NotHere };
     match confirmed.await {
@@ -547,21 +550,19 @@ pub async fn on_decide(node: &Arc<Node>, txn: TxnId, partition: u16, outcome: Ou
 }
 
 /// Takes over what has stood prepared for too long in the partitions that are led here, and clears up what dead coordinators have left.
-pub async fn take_over(node: &Arc<Node>) {
+pub fn take_over(node: &Arc<Node>) {
     let Some(cluster) = node.cluster() else { return };
     let now = cluster.runtime.now();
     for partition in 0..node.partition_count() {
         if cluster.may_serve(partition).is_none() {
             continue;
         }
-        let (silent, orphans) = cluster
-            .with_slot(node, partition, |_, s, _, _| {
-                let silent = s.table.undecided(now.saturating_sub(SILENT));
-                (silent, s.table.orphans(|p| cluster.may_return(p)))
-            })
-            .await;
+        let (silent, orphans) = cluster.at_slot(node, partition, |_, s, _| {
+            let silent = s.table.undecided(now.saturating_sub(SILENT));
+            (silent, s.table.orphans(|p| cluster.may_return(p)))
+        });
         if !orphans.forget.is_empty() {
-            cluster.with_slot(node, partition, |slot, s, p, cx| slot.forget(s, p, cx, orphans.forget)).await;
+            cluster.at_slot(node, partition, |slot, s, cx| slot.forget(s, cx, orphans.forget));
         }
         for found in silent.into_iter().chain(orphans.close) {
             let dead = !cluster.may_return(found.txn.process());
@@ -586,14 +587,14 @@ fn begin_take_over(node: &Arc<Node>, cluster: &Arc<Cluster>, own: PartitionId, f
 }
 
 /// Decided transactions that nobody has had forgotten: their coordinators are asked, and where these are through with them the message was lost.
-pub async fn ask_coordinators(node: &Arc<Node>) {
+pub fn ask_coordinators(node: &Arc<Node>) {
     let Some(cluster) = node.cluster() else { return };
     let before = cluster.runtime.now().saturating_sub(LINGERING);
     for partition in 0..node.partition_count() {
         if cluster.may_serve(partition).is_none() {
             continue;
         }
-        let lingering = cluster.with_slot(node, partition, |_, s, _, _| s.table.lingering(before)).await;
+        let lingering = cluster.at_slot(node, partition, |_, s, _| s.table.lingering(before));
         let mut by_coordinator: BTreeMap<Member, Vec<TxnId>> = BTreeMap::new();
         for txn in lingering {
             let process = txn.process();
@@ -612,7 +613,7 @@ pub async fn ask_coordinators(node: &Arc<Node>) {
                     },
                 };
                 let closed = txns.into_iter().filter(|txn| !open.contains(txn)).collect();
-                asking.with_slot(&node, partition, |slot, s, p, cx| slot.forget(s, p, cx, closed)).await;
+                asking.at_slot(&node, partition, |slot, s, cx| slot.forget(s, cx, closed));
             });
         }
     }

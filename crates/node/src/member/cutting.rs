@@ -18,7 +18,6 @@ use crate::node::Node;
 use futures::channel::oneshot;
 use futures::future::join_all;
 use rauk_cluster::{EntryId, Record, Role};
-use rauk_kernel::Partition;
 use rauk_manage::group::{Group, GroupCommand};
 use rauk_types::{Member, PartitionId, Position, Timestamp, View};
 use std::collections::BTreeMap;
@@ -77,27 +76,21 @@ pub struct Cutting {
 impl Slot {
     /// Begins a cut, or waits for the one that has begun. Resolves with the place of its entry when that is on the disks of all in-sync replicas; dropped when this process does not lead any more, or a later one has begun.
     /// `None`: not now.
-    fn begin_cut(
-        &self,
-        s: &mut State,
-        p: &mut Partition,
-        cx: &mut Context<'_>,
-        time: Timestamp,
-    ) -> Option<oneshot::Receiver<EntryId>> {
+    fn begin_cut(&self, s: &mut State, cx: &mut Context<'_>, time: Timestamp) -> Option<oneshot::Receiver<EntryId>> {
         let view = self.serving()?;
         if s.cutting.as_ref().is_none_or(|cutting| cutting.view != view || cutting.time < time) {
-            p.raise_max_read(time);
+            self.times.raise_max_read(time);
             s.cutting = Some(Cutting { time, view, at: None, waiters: Vec::new() });
         }
         let cutting = s.cutting.as_mut().filter(|cutting| cutting.time == time)?;
         let (sender, receiver) = oneshot::channel();
         cutting.waiters.push(sender);
-        self.advance_cut(s, p, cx);
+        self.advance_cut(s, cx);
         Some(receiver)
     }
 
     /// Goes on with a cut that has begun.
-    pub(super) fn advance_cut(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>) {
+    pub(super) fn advance_cut(&self, s: &mut State, cx: &mut Context<'_>) {
         let Some(Cutting { time, view, at, .. }) = s.cutting else { return };
         if s.replica.role() != Role::Primary || s.replica.view() != view {
             s.cutting = None;
@@ -109,7 +102,7 @@ impl Slot {
         let position = match at {
             Some(position) => position,
             None => {
-                if !self.propose(s, p, cx, &Record::Cut { time, view }) {
+                if !self.propose(s, cx, &Record::Cut { time, view }) {
                     return;
                 }
                 s.replica.last().position
@@ -157,7 +150,7 @@ impl Cluster {
     pub(super) async fn on_cut(&self, node: &Node, time: Timestamp, partitions: &[PartitionId]) -> Signal {
         let mut under = Vec::new();
         for partition in partitions.iter().filter(|p| usize::from(p.0) < self.slots.len()) {
-            let begun = self.with_slot(node, partition.0, |slot, s, p, cx| slot.begin_cut(s, p, cx, time)).await;
+            let begun = self.at_slot(node, partition.0, |slot, s, cx| slot.begin_cut(s, cx, time));
             let Some(cut) = begun else { return Signal::NotHere };
             let partition = *partition;
             under.push(async move { cut.await.ok().map(|entry| (partition, entry)) });

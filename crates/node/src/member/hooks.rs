@@ -76,6 +76,8 @@ pub struct Safeguards {
     pub failed_slot: bool,
     /// Commits wait while cuts fall behind (rule 36).
     pub pacing: bool,
+    /// Whoever enters a partition brings what the stream has said to the rows first (rule 50).
+    pub adopted: bool,
 }
 
 impl Default for Safeguards {
@@ -102,6 +104,7 @@ impl Default for Safeguards {
             lacking: true,
             failed_slot: true,
             pacing: true,
+            adopted: true,
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | [`slot`], `effects` | a partition's blocks, run beside its rows under its guard |
+//! | [`slot`] | a stream's blocks, under a lock of their own |
+//! | [`rows`], `effects` | what a stream says, brought to the rows of a partition under its guard |
 //! | [`commit`], `alone` | the commit of a transaction, over several partitions and in one; take-over of what others left |
 //! | `answering` | what other nodes ask |
 //! | `leading` | heartbeats, the lease; the manage leader's work |
@@ -49,6 +50,7 @@ pub mod processes;
 mod replica_reads;
 pub mod report;
 mod room;
+pub mod rows;
 pub mod signal;
 pub mod slot;
 mod statistics;
@@ -79,6 +81,7 @@ use rauk_log::Lsn;
 use rauk_manage::consensus::{Consensus, ProposeError};
 use rauk_manage::group::{Answer, Group, GroupCommand, Life, Origin, RoleKind};
 use rauk_types::{Member, NodeId, PartitionId, ProcessId, Timestamp, TxnId, View};
+use rows::RowQueue;
 use rustc_hash::FxHashSet;
 use signal::{Envelope, Exchange, Signal};
 use slot::{Action, Context, Happening, Slot};
@@ -123,6 +126,8 @@ pub struct Cluster {
     consensus: Arc<dyn Consensus>,
     pub hooks: Hooks,
     slots: Box<[Slot]>,
+    /// What the streams have said to the rows, by partition.
+    rows: Box<[RowQueue]>,
     /// As applied here.
     group: RwLock<Arc<Group>>,
     /// Index of the group state that tables and partitions have followed.
@@ -493,35 +498,10 @@ impl Cluster {
         self.work_off(partition);
     }
 
-    /// Works a slot's queue off: now, or when whoever has the partition is through.
+    /// Works a slot's queue off.
     fn work_off(&self, partition: u16) {
         let Some(node) = self.node.upgrade() else { return };
-        let weak = Arc::downgrade(&node);
-        let work = move |p: &mut Partition| {
-            if let Some(node) = weak.upgrade()
-                && let Some(cluster) = node.cluster()
-            {
-                cluster.run_slot(&node, partition, p, |_, _, _, _| ());
-            }
-            p.take_granted()
-        };
-        match node.partitions[usize::from(partition)].try_with(work) {
-            Ok(granted) => {
-                node.waits.grant(&granted);
-                self.send_outgoing();
-            }
-            Err(work) => {
-                let granting = node.clone();
-                node.partitions[usize::from(partition)].detach(Class::Resolve, move |p| {
-                    let granted = work(p);
-                    granting.waits.grant(&granted);
-                    // The thread that holds the guard now knows nothing of this.
-                    if let Some(cluster) = granting.cluster() {
-                        cluster.courier.fire();
-                    }
-                });
-            }
-        }
+        self.at_slot(&node, partition, |_, _, _| ());
     }
 
     /// The same, and another thread works: for the manage group's, which must not stand behind what a slot has to do (take a large transaction back, say).
@@ -535,18 +515,23 @@ impl Cluster {
         });
     }
 
-    /// Under the guard: works the queue off and runs `f`.
-    fn run_slot<R>(
+    /// Works a slot's queue off and runs `f` with its state, under its lock. What is to be done then is left in `outgoing`: `true` if there is something.
+    fn enter_slot<R>(
         &self,
         node: &Node,
         partition: u16,
-        p: &mut Partition,
-        f: impl FnOnce(&Slot, &mut slot::State, &mut Partition, &mut Context<'_>) -> R,
-    ) -> R {
+        f: impl FnOnce(&Slot, &mut slot::State, &mut Context<'_>) -> R,
+    ) -> (R, bool) {
         let mut actions = Vec::new();
+        let guard = &node.partitions[usize::from(partition)];
         let mut cx = Context {
             now: self.runtime.now(),
-            horizon: self.horizon(),
+            rows: &self.rows[usize::from(partition)],
+            announce: &|| {
+                if self.hooks.safeguards.adopted {
+                    guard.announce();
+                }
+            },
             log: &node.log,
             actions: &mut actions,
             safeguards: self.hooks.safeguards,
@@ -555,26 +540,72 @@ impl Cluster {
             rooms: &self.rooms,
             longest_state: LONGEST_ENTRY,
         };
-        let r = self.slots[usize::from(partition)].enter(p, &mut cx, f);
-        if !actions.is_empty() {
+        let r = self.slots[usize::from(partition)].enter(&mut cx, f);
+        let has_actions = !actions.is_empty();
+        if has_actions {
             self.outgoing.lock().extend(actions.into_iter().map(|a| (partition, a)));
+        }
+        (r, has_actions)
+    }
+
+    /// Runs `f` with a slot's state, behind what has happened to it, and does what follows. Not under a guard.
+    pub fn at_slot<R>(
+        &self,
+        node: &Node,
+        partition: u16,
+        f: impl FnOnce(&Slot, &mut slot::State, &mut Context<'_>) -> R,
+    ) -> R {
+        let (r, has_actions) = self.enter_slot(node, partition, f);
+        if has_actions {
+            self.send_outgoing();
         }
         r
     }
 
-    /// Runs `f` with a slot's state and its rows.
-    pub async fn with_slot<R: Send>(
-        &self,
-        node: &Node,
-        partition: u16,
-        f: impl FnOnce(&Slot, &mut slot::State, &mut Partition, &mut Context<'_>) -> R + Send,
-    ) -> R {
-        let r = node.on_partition(partition, Class::Prepare, |p| self.run_slot(node, partition, p, f)).await;
-        self.send_outgoing();
-        r
+    /// Under the guard, before any other work: brings what the stream has said to the rows.
+    pub(super) fn take_in(&self, node: &Node, partition: u16, p: &mut Partition) {
+        let rows = &self.rows[usize::from(partition)];
+        let mut leaves = false;
+        loop {
+            let carried = rows.carry_out(p, self.horizon());
+            if carried.is_nothing() {
+                break;
+            }
+            let (_, has_actions) = self.enter_slot(node, partition, |slot, s, cx| {
+                carried.slices.into_iter().for_each(|slice| slot.on_slice(s, cx, slice));
+                if let Some(view) = carried.serves {
+                    slot.begin_service(s, cx, view);
+                }
+                if let Some(what) = carried.failed {
+                    slot.fail(s, cx, &what);
+                }
+            });
+            leaves |= has_actions;
+        }
+        if leaves {
+            // This thread may be one that does not look there.
+            self.courier.fire();
+        }
     }
 
-    /// Does what has left the guards.
+    /// The partition's rows have something to take in: whoever enters does so.
+    fn enter_rows(&self, partition: u16) {
+        let Some(node) = self.node.upgrade() else { return };
+        // A test may have nobody else see to it.
+        node.partitions[usize::from(partition)].announce();
+        match node.partitions[usize::from(partition)].try_with(Partition::take_granted) {
+            Ok(granted) => node.waits.grant(&granted),
+            Err(_) => {
+                let granting = node.clone();
+                node.partitions[usize::from(partition)].detach(Class::Resolve, move |p| {
+                    let granted = p.take_granted();
+                    granting.waits.grant(&granted);
+                });
+            }
+        }
+    }
+
+    /// Does what has left the locks of slots.
     fn send_outgoing(&self) {
         loop {
             let actions = std::mem::take(&mut *self.outgoing.lock());
@@ -602,6 +633,7 @@ impl Cluster {
         let id = PartitionId(partition);
         match action {
             Action::Send { to, message } => self.tell(to, Signal::Replica { partition: id, message }),
+            Action::Rows => self.enter_rows(partition),
             Action::Flush(lsn) => self.flushing.want(lsn),
             Action::FlushSoon(lsn) => self.flushing.want_soon(lsn),
             Action::Committed(time) => self.cuts.want(time),
@@ -693,7 +725,7 @@ impl Cluster {
         }
     }
 
-    /// Writes an anchor for each partition: what its stream and transactions are, taken under its guard. Gives the position where a restart that has the rows of a checkpoint which begins now must begin to
+    /// Writes an anchor for each partition: what its stream and transactions are, taken under its lock. Gives the position where a restart that has the rows of a checkpoint which begins now must begin to
     /// read: before the first of the anchors, and not behind the `Reset` of a copy that is under way (its slices are in no checkpoint).
     pub fn write_anchors(&self) -> BoxFuture<Result<Lsn, NodeError>> {
         let node = self.node.upgrade();
@@ -702,8 +734,7 @@ impl Cluster {
             let cluster = node.cluster().expect("it is a member");
             let mut start = node.log.end_lsn();
             for partition in 0..node.partition_count() {
-                let copied_from =
-                    cluster.with_slot(&node, partition, |slot, state, _, cx| slot.write_anchor(state, cx)).await?;
+                let copied_from = cluster.at_slot(&node, partition, |slot, state, cx| slot.write_anchor(state, cx))?;
                 start = copied_from.map_or(start, |at| start.min(at));
             }
             Ok(start)
@@ -717,10 +748,9 @@ impl Cluster {
             if let Some(node) = weak.upgrade()
                 && let Some(cluster) = node.cluster()
             {
-                cluster.run_slot(&node, partition, p, |slot, s, p, _| slot.abort_open(s, p, &txns));
+                cluster.rows[usize::from(partition)].abort_open(p, &txns);
             }
         });
-        self.send_outgoing();
     }
 
     pub fn is_closing(&self, txn: TxnId) -> bool {

@@ -19,6 +19,7 @@ use super::leading::Leading;
 use super::network::Network;
 use super::pacing::Pacing;
 use super::peers::Questions;
+use super::rows::RowQueue;
 use super::slot::{Beginning, Happening, Slot};
 use super::tasks::Tasks;
 use super::times::Times;
@@ -32,11 +33,13 @@ use crate::{Config, Database, Durability, Runtime};
 use parking_lot::{Mutex, RwLock};
 use rauk_cluster::Replica;
 use rauk_cluster::replica::{Contents, Limits};
+use rauk_kernel::TimeBounds;
 use rauk_log::{DatabaseId, Disk, Manifest, Superblocks, fault};
 use rauk_manage::consensus::{Consensus, Watcher};
 use rauk_manage::group::{Answer, DirectoryState, Group, GroupCommand, PartitionState, Refused, RoleKind};
 use rauk_manage::{Catalog, CatalogStore};
 use rauk_types::{Member, NodeId, PartitionId};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -194,12 +197,17 @@ async fn open(
     let me = Member { node: number, process };
     let mut partitions = Vec::new();
     let mut slots = Vec::new();
-    for restored in parts.partitions {
+    let mut rows = Vec::new();
+    for mut restored in parts.partitions {
         let id = restored.partition.id();
         let replica = Replica::new(id, me, limits, restored.restored);
         let whole = replica.contents() == Contents::Whole;
-        let (table, refs) = (restored.table, restored.pending.into_iter().collect());
-        slots.push(Slot::new(id, Beginning { replica, table, refs, whole }));
+        let (table, refs) = (restored.table, restored.pending.into_iter().collect::<FxHashMap<_, _>>());
+        let standing: Vec<_> = refs.iter().map(|(id, txn)| (txn.clone(), table.alone_time(*id))).collect();
+        rows.push(RowQueue::new(standing));
+        let times = Arc::new(TimeBounds::default());
+        restored.partition.share_times(&times);
+        slots.push(Slot::new(id, Beginning { replica, table, refs, whole, times }));
         partitions.push(restored.partition);
     }
     let node = Node::new(Parts {
@@ -223,6 +231,7 @@ async fn open(
         consensus: consensus.clone(),
         hooks,
         slots: slots.into(),
+        rows: rows.into(),
         group: RwLock::new(Arc::new(Group::new())),
         followed: AtomicU64::new(0),
         followed_catalog: AtomicU64::new(0),
@@ -250,6 +259,16 @@ async fn open(
         closed: AtomicBool::new(false),
     });
     node.join_cluster(member.clone());
+    for (number, partition) in (0..).zip(&node.partitions) {
+        let weak = Arc::downgrade(&node);
+        partition.set_first(move |p| {
+            if let Some(node) = weak.upgrade()
+                && let Some(cluster) = node.cluster()
+            {
+                cluster.take_in(&node, number, p);
+            }
+        });
+    }
     member.start(&node);
     ops::start(&node);
     let watcher: Arc<dyn Watcher> = member.clone();
@@ -388,7 +407,7 @@ async fn run_ticks(weak: Weak<Node>) {
         if now.saturating_sub(last_look) >= LOOK {
             last_look = now;
             cluster.flushing.now_and_then();
-            commit::take_over(&node).await;
+            commit::take_over(&node);
         }
         if now.saturating_sub(last_forget) >= FORGET {
             last_forget = now;
@@ -397,7 +416,7 @@ async fn run_ticks(weak: Weak<Node>) {
         if now.saturating_sub(last_question) >= LINGER {
             last_question = now;
             cluster.forsake(&mut forsaken);
-            commit::ask_coordinators(&node).await;
+            commit::ask_coordinators(&node);
         }
         let runtime = cluster.runtime.clone();
         drop(cluster);

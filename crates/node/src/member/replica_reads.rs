@@ -16,6 +16,7 @@
 
 use super::Cluster;
 use super::signal::Signal;
+use super::slot::State;
 use crate::node::Node;
 use rauk_cluster::{EntryId, Role};
 use rauk_types::{Member, PartitionId, Timestamp};
@@ -48,14 +49,14 @@ impl Cluster {
                 mine = Some(entry);
             } else if partitions.contains(&other) {
                 // What has not come yet is asked for again by whoever needs it.
-                self.take_confirmation(node, other.0, snapshot, entry).await;
+                self.take_confirmation(node, other.0, snapshot, entry);
             }
         }
         let Some(entry) = mine else { return false };
         let end = self.runtime.now() + STREAM;
         loop {
             let number = self.slot(partition).decided.number();
-            match self.take_confirmation(node, partition, snapshot, entry).await {
+            match self.take_confirmation(node, partition, snapshot, entry) {
                 Some(false) if self.runtime.now() < end => {
                     self.timeout(Duration::from_millis(2), self.slot(partition).decided.after(number)).await;
                 }
@@ -78,7 +79,7 @@ impl Cluster {
             let partitions = chunk.to_vec();
             async move {
                 match primary == self.me() {
-                    true => Some(on_confirm(node, self, &partitions, snapshot).await),
+                    true => Some(on_confirm(node, self, &partitions, snapshot)),
                     false => self.request(primary, Signal::Confirm { partitions, snapshot }, QUESTION).await.ok(),
                 }
             }
@@ -93,10 +94,16 @@ impl Cluster {
     /// Whether this replica may answer at the snapshot, without asking anybody; asked under the partition's guard, it
     /// is so for the time of the hold. Gives how often the contents have been replaced.
     pub fn reads_here(&self, partition: u16, snapshot: Timestamp) -> Option<u64> {
-        match self.confirmed_here(partition, snapshot) {
-            Here::Yes => Some(self.slot(partition).state.lock().copies),
-            Here::No | Here::Unconfirmed => None,
+        let state = self.slot(partition).state.lock();
+        match here(&state, snapshot) {
+            Here::Yes if self.is_caught_up(partition) => Some(state.copies),
+            Here::Yes | Here::No | Here::Unconfirmed => None,
         }
+    }
+
+    /// Under the guard and the stream's lock: what has come since the hold began is missing in the rows that it sees.
+    fn is_caught_up(&self, partition: u16) -> bool {
+        self.rows[usize::from(partition)].is_empty() || !self.hooks.safeguards.adopted
     }
 
     /// A snapshot read is answered from this replica now.
@@ -112,7 +119,7 @@ impl Cluster {
         let version = self.in_sync(partition)?;
         let state = self.slot(partition).state.lock();
         let follows = state.replica.role() == Role::Follower && state.replica.is_current();
-        (follows && !state.is_restoring()).then_some(version)
+        (follows && !state.is_restoring() && self.is_caught_up(partition)).then_some(version)
     }
 
     /// The version of the partition by which this process is in-sync, under its lease.
@@ -139,14 +146,8 @@ impl Cluster {
     }
 
     /// The primary has confirmed the snapshot, for whoever has its stream up to `entry`. `Some(false)`: that has not come yet; `None`: it will not do here.
-    async fn take_confirmation(
-        &self,
-        node: &Node,
-        partition: u16,
-        snapshot: Timestamp,
-        entry: EntryId,
-    ) -> Option<bool> {
-        self.with_slot(node, partition, |_, s, p, _| {
+    fn take_confirmation(&self, node: &Node, partition: u16, snapshot: Timestamp, entry: EntryId) -> Option<bool> {
+        self.at_slot(node, partition, |slot, s, _| {
             if s.is_restoring() || s.replica.view() != entry.view || s.replica.role() != Role::Follower {
                 return None;
             }
@@ -156,20 +157,22 @@ impl Cluster {
                 return Some(false);
             }
             s.confirmed = s.confirmed.max(snapshot);
-            p.raise_max_read(snapshot);
+            slot.times.raise_max_read(snapshot);
             Some(true)
         })
-        .await
     }
 
     fn confirmed_here(&self, partition: u16, snapshot: Timestamp) -> Here {
-        let state = self.slot(partition).state.lock();
-        match state.replica.role() {
-            Role::Follower if state.is_restoring() => Here::No,
-            Role::Follower if snapshot <= state.confirmed => Here::Yes,
-            Role::Follower if state.is_fresh() => Here::Unconfirmed,
-            _ => Here::No,
-        }
+        here(&self.slot(partition).state.lock(), snapshot)
+    }
+}
+
+fn here(state: &State, snapshot: Timestamp) -> Here {
+    match state.replica.role() {
+        Role::Follower if state.is_restoring() => Here::No,
+        Role::Follower if snapshot <= state.confirmed => Here::Yes,
+        Role::Follower if state.is_fresh() => Here::Unconfirmed,
+        _ => Here::No,
     }
 }
 
@@ -180,21 +183,15 @@ enum Here {
 }
 
 /// On the primary: replicas want to read at a snapshot. From here on nothing commits at or below it that is not in the stream already.
-pub(super) async fn on_confirm(
-    node: &Node,
-    cluster: &Cluster,
-    partitions: &[PartitionId],
-    snapshot: Timestamp,
-) -> Signal {
+pub(super) fn on_confirm(node: &Node, cluster: &Cluster, partitions: &[PartitionId], snapshot: Timestamp) -> Signal {
     let mut places = Vec::with_capacity(partitions.len());
     for partition in partitions {
-        let confirmed = cluster
-            .with_slot(node, partition.0, |slot, state, p, _| {
-                let view = slot.serving()?;
-                p.raise_max_read(snapshot);
-                Some(EntryId { view, position: state.replica.last().position })
-            })
-            .await;
+        let confirmed = cluster.at_slot(node, partition.0, |slot, state, _| {
+            let view = slot.serving()?;
+            // Under the lock that picks commit times: what commits at or below it is in the stream already.
+            slot.times.raise_max_read(snapshot);
+            Some(EntryId { view, position: state.replica.last().position })
+        });
         if let Some(entry) = confirmed.filter(|entry| cluster.may_answer(partition.0, entry.view)) {
             places.push((*partition, entry));
         }

@@ -16,6 +16,7 @@
 
 use super::Cluster;
 use super::chronicle::Level;
+use super::rows::RowStep;
 use super::signal::Signal;
 use super::slot::{Action, Context, Slot, State};
 use crate::Database;
@@ -23,7 +24,7 @@ use crate::node::Node;
 use parking_lot::Mutex;
 use rauk_cluster::Role;
 use rauk_cluster::replica::{Contents, Message};
-use rauk_kernel::{MemoryBudget, Partition};
+use rauk_kernel::MemoryBudget;
 use rauk_types::{Member, ProcessId};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -87,7 +88,7 @@ pub struct Wishes {
 
 impl Slot {
     /// Time has passed.
-    pub(super) fn look_for_room(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>) {
+    pub(super) fn look_for_room(&self, s: &mut State, cx: &mut Context<'_>) {
         let full = match s.replica.role() {
             Role::Primary => {
                 let counting = s.replica.followers().filter(|follower| follower.in_sync);
@@ -95,7 +96,10 @@ impl Slot {
             }
             _ => None,
         };
-        p.set_full_elsewhere(full);
+        if s.full_elsewhere != full {
+            s.full_elsewhere = full;
+            self.bring(s, cx, RowStep::Full { limit: full });
+        }
         if s.replica.role() != Role::Follower {
             s.wishes.deaf = false;
         } else if s.replica.is_in_sync() {
@@ -103,7 +107,7 @@ impl Slot {
             self.wish_to_go(s, cx);
         } else {
             s.wishes.deaf = is_above(cx.budget, if s.wishes.deaf { ROOM_AGAIN } else { BEYOND });
-            self.give_copy_up(s, p, cx);
+            self.give_copy_up(s, cx);
         }
         if s.replica.contents() == Contents::Whole {
             s.wishes.rest = Duration::ZERO;
@@ -126,13 +130,13 @@ impl Slot {
         }
     }
 
-    fn give_copy_up(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>) {
+    fn give_copy_up(&self, s: &mut State, cx: &mut Context<'_>) {
         s.wishes.asked_at = None;
         if !s.replica.copies_in() || !is_nearly_full(cx.budget) {
             return;
         }
         s.replica.give_copy_up();
-        s.forget_rows(p);
+        self.forget_rows(s, cx);
         let rest = (s.wishes.rest * 2).clamp(FIRST_REST, LONGEST_REST);
         (s.wishes.rest, s.wishes.copy_after) = (rest, cx.now + rest);
         let limit = cx.budget.limit();
@@ -145,8 +149,11 @@ impl Slot {
         ));
     }
 
-    /// Whether the slot listens to a message of its primary.
+    /// Whether the slot listens to a message of its primary: not while its rows are far behind its stream, either.
     pub(super) fn listens(&self, s: &State, cx: &Context<'_>, message: &Message) -> bool {
+        if matches!(message, Message::Append { .. } | Message::CopySlice { .. }) && cx.rows.is_full() {
+            return false;
+        }
         if s.replica.is_in_sync() || s.replica.role() == Role::Primary {
             return true;
         }

@@ -1,11 +1,15 @@
-//! One partition's part in the cluster: its replica block and its transaction table, run beside the rows under the partition's guard.
+//! The stream of one replication group in this process: its replica block and its transaction table, under a lock of their own.
 //!
-//! Whatever happens to a slot (a message, something is on disk, the group has decided, time has passed) is a [`Happening`] in its queue; whoever holds the
-//! partition's guard works the queue off, in order. The blocks' outputs take place at once: entries go to the redo log, effects to the rows. What must
-//! leave the guard (messages, requests to the group) is collected as [`Action`]s and done when the guard is free.
+//! Whatever happens to a slot (a message, something is on disk, the group has decided, time has passed) is a [`Happening`] in its queue; whoever takes
+//! the lock works the queue off, in order. The lock is a leaf: who has it takes no partition's guard, sends nothing and waits for nothing. The blocks'
+//! outputs take place at once: entries go to the redo log, and what they do to rows goes into the queues of the partitions ([`super::rows`]). What must
+//! leave the lock (messages, requests to the manage group, partitions that have something to take in) is collected as [`Action`]s and done when it is free.
+//!
+//! *A commit* collects its writes under the guards of the partitions that have them, and comes here without any. Under the lock, and there alone, it is
+//! decided: the view of its locks is looked at, its status word set to *committing*, its time picked, its entry written (rules 45 and 46).
 //!
 //! *Serving.* A slot takes work in one view at a time: from when its opening is stable and a fresh `max_read` has been drawn (rule 13), until the group names another view. The
-//! number is kept outside of the guard ([`Slot::serving`]), and is cleared the moment this process hears of the change.
+//! number is kept outside of the lock ([`Slot::serving`]), and is cleared the moment this process hears of the change.
 //!
 //! *Failing.* When a record cannot be written (the disk is full), or an entry cannot be carried out, the slot has *failed*: the node stops. Until it has stopped, the slot takes, writes and does nothing more.
 //! So the log holds a beginning of the stream without a hole, and neither the rows nor what others are told are ahead of the log.
@@ -18,28 +22,24 @@ pub use requests::Refused;
 
 use super::chronicle::Level;
 use super::cutting::Cutting;
-use super::effects::{NotAdopted, Rows};
 use super::events::Event;
 use super::hooks::Safeguards;
 use super::room::{Rooms, Wishes};
+use super::rows::{RowQueue, RowStep, Slice};
 use crate::error::NodeError;
-use bytes::Bytes;
 use futures::channel::oneshot;
 use parking_lot::Mutex;
 use rauk_cluster::replica::{Assignment, LogRecord, Message, Output};
 use rauk_cluster::{Effect, EntryId, Outcome, Record, Replica, Role, TxnTable, Vote};
-use rauk_kernel::{CopyCursor, Horizon, MemoryBudget, Partition, TxnRef, TxnState, slice_rows};
+use rauk_kernel::{MemoryBudget, TimeBounds, TxnRef, TxnState};
 use rauk_log::record::CommitBuilder;
 use rauk_log::{LogError, Lsn, RedoLog};
-use rauk_types::{Member, PartitionId, Position, TableId, Timestamp, TxnId, View};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rauk_types::{Member, PartitionId, Position, Timestamp, TxnId, View};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-/// Rows of a copy that are read in one hold of the partition.
-const SLICE_BYTES: usize = 64 << 10;
-const SLICE_ROWS: usize = 256;
 
 /// What happens to a slot.
 pub enum Happening {
@@ -62,7 +62,7 @@ pub enum Happening {
     },
 }
 
-/// What leaves the guard.
+/// What leaves the lock.
 #[derive(Debug)]
 pub enum Action {
     Send {
@@ -94,12 +94,16 @@ pub enum Action {
     Lacking(String),
     /// For the operator's log.
     Note(Level, String),
+    /// The partition's rows have something to take in.
+    Rows,
 }
 
 /// What a step of a slot works with.
 pub struct Context<'a> {
     pub now: Duration,
-    pub horizon: Horizon,
+    pub rows: &'a RowQueue,
+    /// Says to whoever enters the partition that there is something in `rows`.
+    pub announce: &'a dyn Fn(),
     pub log: &'a RedoLog,
     pub actions: &'a mut Vec<Action>,
     pub safeguards: Safeguards,
@@ -113,9 +117,11 @@ pub struct Context<'a> {
 
 pub struct Slot {
     pub partition: PartitionId,
-    /// Entered only under the partition's guard, so nobody waits for it; apart from looks for the operator.
+    /// A leaf lock, held for a step.
     pub state: Mutex<State>,
     pub queue: Mutex<VecDeque<Happening>>,
+    /// What commit times are above, with the partition.
+    pub times: Arc<TimeBounds>,
     /// The view in which it takes work; zero: none.
     serving: AtomicU64,
     /// The view in which this process leads by what it has heard of the group; zero: in none. The slot may be behind that, so both are looked at.
@@ -131,7 +137,7 @@ pub struct Slot {
 pub struct State {
     pub replica: Replica,
     pub table: TxnTable,
-    /// Transactions that stand pending in the partition by an entry of the stream.
+    /// Transactions that stand in the partition by an entry of the stream, or will when its rows have caught up.
     refs: FxHashMap<TxnId, TxnRef>,
     /// Rows are being put together (a copy): pending transactions stand in the table only.
     restoring: bool,
@@ -153,6 +159,10 @@ pub struct State {
     /// How often a copy has taken the place of what was here: positions of scans do not outlive that.
     pub copies: u64,
     pub(super) wishes: Wishes,
+    /// The limit of another replica without room that the rows have been told of.
+    pub(super) full_elsewhere: Option<u64>,
+    /// The rows have something to take in.
+    has_steps: bool,
     /// The partition cannot go on in this process.
     failed: bool,
 }
@@ -163,11 +173,12 @@ pub struct Beginning {
     pub table: TxnTable,
     pub refs: FxHashMap<TxnId, TxnRef>,
     pub whole: bool,
+    pub times: Arc<TimeBounds>,
 }
 
 impl Slot {
     pub fn new(partition: PartitionId, beginning: Beginning) -> Slot {
-        let Beginning { replica, table, refs, whole } = beginning;
+        let Beginning { replica, table, refs, whole, times } = beginning;
         Slot {
             partition,
             state: Mutex::new(State {
@@ -186,9 +197,12 @@ impl Slot {
                 confirmed: Timestamp::ZERO,
                 copies: 0,
                 wishes: Wishes::default(),
+                full_elsewhere: None,
+                has_steps: false,
                 failed: false,
             }),
             queue: Mutex::default(),
+            times,
             serving: AtomicU64::new(0),
             named: AtomicU64::new(0),
             in_sync: AtomicU64::new(0),
@@ -231,32 +245,32 @@ impl Slot {
         self.serving.store(0, Ordering::Release);
     }
 
-    /// Works the queue off.
-    pub fn work(&self, p: &mut Partition, cx: &mut Context<'_>) {
+    /// Takes the lock, works the queue off, and runs `f`.
+    pub fn enter<R>(&self, cx: &mut Context<'_>, f: impl FnOnce(&Slot, &mut State, &mut Context<'_>) -> R) -> R {
         let mut state = self.state.lock();
+        let s = &mut *state;
         loop {
             // Its lock is not held while the step runs, which may bring more.
             let next = self.queue.lock().pop_front();
-            let Some(happening) = next else { return };
-            self.on_happening(&mut state, p, cx, happening);
+            let Some(happening) = next else { break };
+            self.on_happening(s, cx, happening);
         }
-    }
-
-    /// Runs `f` with the slot's state, after what is in the queue.
-    pub fn enter<R>(
-        &self,
-        p: &mut Partition,
-        cx: &mut Context<'_>,
-        f: impl FnOnce(&Slot, &mut State, &mut Partition, &mut Context<'_>) -> R,
-    ) -> R {
-        self.work(p, cx);
-        let mut state = self.state.lock();
-        let r = f(self, &mut state, p, cx);
-        self.advance_cut(&mut state, p, cx);
+        let r = f(self, s, cx);
+        self.advance_cut(s, cx);
+        if std::mem::take(&mut s.has_steps) {
+            cx.actions.push(Action::Rows);
+        }
         r
     }
 
-    fn on_happening(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, happening: Happening) {
+    /// The rows take this in, when somebody enters the partition next.
+    pub(super) fn bring(&self, s: &mut State, cx: &Context<'_>, step: RowStep) {
+        cx.rows.push(step);
+        (cx.announce)();
+        s.has_steps = true;
+    }
+
+    fn on_happening(&self, s: &mut State, cx: &mut Context<'_>, happening: Happening) {
         if s.failed {
             return;
         }
@@ -267,7 +281,7 @@ impl Slot {
             Happening::Assigned(assignment) => s.replica.on_assignment(cx.now, &assignment, &mut out),
             Happening::Tick => {
                 s.replica.on_tick(cx.now, &mut out);
-                self.look_for_room(s, p, cx);
+                self.look_for_room(s, cx);
             }
             Happening::Durable(lsn) => {
                 let mut reached = None;
@@ -282,30 +296,37 @@ impl Slot {
             Happening::Forsaken { version } => {
                 let state = TxnTable::default().encode();
                 if s.replica.version() == Some(version) && s.replica.forsake(cx.now, state.clone(), &mut out) {
-                    self.reset(s, p, cx, &state);
+                    self.reset(s, cx, &state);
                     cx.actions.push(Action::Note(Level::Info, "others hold it; its rows here are forgotten".into()));
                 }
             }
             Happening::Drawn { view, time } => {
                 if s.replica.role() == Role::Primary && s.replica.view() == view && self.serving().is_none() {
-                    self.say_outcomes(s, p, cx);
-                    p.raise_max_read(time);
-                    self.serving.store(view.0, Ordering::Release);
-                    cx.actions.push(Action::Note(Level::Info, format!("leads in view {}", view.0)));
-                    self.decided.fire();
+                    self.say_outcomes(s, cx);
+                    self.times.raise_max_read(time);
+                    self.bring(s, cx, RowStep::Serve { view });
                 }
             }
         }
-        self.carry_out(s, p, cx, out, Vec::new());
+        self.carry_out(s, cx, out, Vec::new());
     }
 
     /// What this process knows to be decided although the entry that said so was cut: said again before anybody can write over those rows. On the other replicas they are pending still, and an entry
     /// that writes over them must come behind the one that decides them.
-    fn say_outcomes(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>) {
+    fn say_outcomes(&self, s: &mut State, cx: &mut Context<'_>) {
         for known in s.table.undecided(Duration::MAX) {
             if let Vote::Decided(outcome) = known.vote {
-                self.propose(s, p, cx, &Record::Decide { txn: known.txn, outcome });
+                self.propose(s, cx, &Record::Decide { txn: known.txn, outcome });
             }
+        }
+    }
+
+    /// The rows have all that the stream had when this view began.
+    pub(super) fn begin_service(&self, s: &State, cx: &mut Context<'_>, view: View) {
+        if s.replica.role() == Role::Primary && s.replica.view() == view && !s.failed {
+            self.serving.store(view.0, Ordering::Release);
+            cx.actions.push(Action::Note(Level::Info, format!("leads in view {}", view.0)));
+            self.decided.fire();
         }
     }
 
@@ -315,14 +336,7 @@ impl Slot {
     }
 
     /// Does what the replica block wants, and what follows from that. `effects`: what follows from the first output. Nothing is done after an output that failed.
-    fn carry_out(
-        &self,
-        s: &mut State,
-        p: &mut Partition,
-        cx: &mut Context<'_>,
-        out: Vec<Output>,
-        mut effects: Vec<Effect>,
-    ) {
+    fn carry_out(&self, s: &mut State, cx: &mut Context<'_>, out: Vec<Output>, mut effects: Vec<Effect>) {
         let mut left: VecDeque<Output> = out.into();
         let mut more = Vec::new();
         while let Some(output) = left.pop_front() {
@@ -348,29 +362,14 @@ impl Slot {
                     s.table.on_stable(upto, &mut effects);
                     s.tell_cut(upto);
                 }
-                Output::Reset { state } => self.reset(s, p, cx, &state),
-                Output::Install { rows } => {
-                    // A table that is not here was dropped: what its sender knows of the catalog this process knows too.
-                    let gone: FxHashSet<_> = slice_tables(&rows).filter(|table| !p.has_table(*table)).collect();
-                    if let Err(error) = p.restore_slice(&rows, &mut |table| gone.contains(&table)) {
-                        self.fail(s, cx, &error.to_string());
-                    }
+                Output::Reset { state } => self.reset(s, cx, &state),
+                Output::Install { rows } => self.bring(s, cx, RowStep::Install { rows }),
+                Output::Finish => {
+                    self.bring(s, cx, RowStep::Finish);
+                    s.restoring = false;
+                    effects.extend(s.table.pending());
                 }
-                Output::Finish => match p.finish_restore() {
-                    Ok(()) => {
-                        s.restoring = false;
-                        effects.extend(s.table.pending());
-                    }
-                    Err(stop) => self.fail(s, cx, &format!("{stop:?}")),
-                },
-                Output::ReadSlice { to, copy, cursor } => {
-                    let from = CopyCursor::decode(&cursor).expect("a cursor of ours");
-                    let mut rows = Vec::with_capacity(SLICE_BYTES);
-                    let next = p.copy_slice(from, SLICE_ROWS, SLICE_BYTES, &mut rows);
-                    let next = next.map(|next| Bytes::copy_from_slice(&next.encode()));
-                    let at = s.replica.last().position;
-                    s.replica.on_slice(cx.now, to, copy, at, rows.into(), next, &mut more);
-                }
+                Output::ReadSlice { to, copy, cursor } => self.bring(s, cx, RowStep::ReadSlice { to, copy, cursor }),
                 Output::ReadState { to } => {
                     let state = s.table.encode();
                     // It has the changes of all transactions that are not decided. When it does not fit into a message it is asked for again: by then they may be.
@@ -389,11 +388,11 @@ impl Slot {
                     );
                     cx.actions.push(Action::Note(Level::Error, what));
                 }
-                Output::Role { role, view } => self.on_role(s, p, cx, role, view),
+                Output::Role { role, view } => self.on_role(s, cx, role, view),
                 Output::Progress { .. } => {}
             }
             if !effects.is_empty() && !s.failed {
-                self.apply(s, p, cx, std::mem::take(&mut effects));
+                self.apply(s, cx, std::mem::take(&mut effects));
             }
             if s.failed {
                 return;
@@ -446,8 +445,20 @@ impl Slot {
         )));
     }
 
-    fn reset(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, state: &[u8]) {
-        s.forget_rows(p);
+    /// A slice of a copy has been read, in the hold of the partition that lasts still: the rows have what was stable when the copy began, and nothing
+    /// that is not in the stream by now.
+    pub(super) fn on_slice(&self, s: &mut State, cx: &mut Context<'_>, slice: Slice) {
+        if s.failed {
+            return;
+        }
+        let Slice { to, copy, rows, next } = slice;
+        let (at, mut out) = (s.replica.last().position, Vec::new());
+        s.replica.on_slice(cx.now, to, copy, at, rows, next, &mut out);
+        self.carry_out(s, cx, out, Vec::new());
+    }
+
+    fn reset(&self, s: &mut State, cx: &mut Context<'_>, state: &[u8]) {
+        self.forget_rows(s, cx);
         s.confirmed = Timestamp::ZERO;
         s.copies += 1;
         s.drop_waiters();
@@ -460,39 +471,46 @@ impl Slot {
         self.decided.fire();
     }
 
-    fn on_role(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, role: Role, view: View) {
+    /// Its contents are no more than a part from here on.
+    pub(super) fn forget_rows(&self, s: &mut State, cx: &Context<'_>) {
+        // Their status is left as it is: a transaction of this process may have it in common with partitions where it is to be committed.
+        s.refs.clear();
+        self.bring(s, cx, RowStep::Clear);
+        s.restoring = true;
+    }
+
+    fn on_role(&self, s: &mut State, cx: &mut Context<'_>, role: Role, view: View) {
         if role == Role::Primary {
             cx.actions.push(Action::Draw { view });
             return;
         }
         self.stop_serving();
         // Locks and writes that are in no entry die with the view (rule 5).
-        let open = p.open_transactions();
-        self.abort_open(s, p, &open);
-        self.readopt(s, p, cx);
+        self.bring(s, cx, RowStep::DropOpen);
+        self.readopt(s, cx);
         s.drop_waiters();
         self.decided.fire();
     }
 
     /// Locks that are in no entry die with the view also where a transaction is prepared (on rows that it only read, or whose writes it took back): the next primary knows nothing of them and gives these rows
     /// to others. So what is prepared is put beside the rows anew, as its entries have it.
-    fn readopt(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>) {
+    fn readopt(&self, s: &mut State, cx: &mut Context<'_>) {
         if s.restoring {
             return;
         }
-        s.refs.keys().for_each(|txn| p.abort(*txn));
         for effect in s.table.pending() {
             let Effect::Adopt { txn, writes, .. } = effect else { continue };
-            let again = s.refs.get(&txn).is_some_and(|known| p.adopt_writes(known, &writes).is_ok());
-            if !again {
-                self.fail(s, cx, &format!("transaction {} cannot be put beside the rows again", txn.0));
+            let Some(known) = s.refs.get(&txn).cloned() else {
+                self.fail(s, cx, &format!("transaction {} is pending and is not beside the rows", txn.0));
                 return;
-            }
+            };
+            let time = s.table.alone_time(txn);
+            self.bring(s, cx, RowStep::Readopt { txn: known, time, writes });
         }
     }
 
-    /// Brings effects to the rows.
-    fn apply(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, effects: Vec<Effect>) {
+    /// Says what effects mean for the rows, and tells those who wait for them.
+    fn apply(&self, s: &mut State, cx: &mut Context<'_>, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
                 Effect::Adopt { txn, least, writes } => {
@@ -503,54 +521,25 @@ impl Slot {
                     }
                     let adopted = TxnRef::new(txn);
                     adopted.status.set(TxnState::Prepared(least));
-                    match p.adopt_writes(&adopted, &writes) {
-                        Ok(()) => {
-                            s.refs.insert(txn, adopted);
-                        }
-                        Err(NotAdopted::Held(holders)) => {
-                            // A primary that wrote this entry had seen the one before on these rows be stable, and this replica has only not been told.
-                            p.abort(txn);
-                            let mut earlier = Vec::new();
-                            for holder in holders {
-                                match s.table.pending_at(holder) {
-                                    Some(at) => s.table.on_stable(at, &mut earlier),
-                                    None => p.abort(holder),
-                                }
-                                if s.table.pending_at(holder).is_some() {
-                                    let what = format!("transaction {} writes over undecided {}", txn.0, holder.0);
-                                    self.fail(s, cx, &what);
-                                    return;
-                                }
-                            }
-                            earlier.push(Effect::Adopt { txn, least, writes });
-                            self.apply(s, p, cx, earlier);
-                            if s.failed {
-                                return;
-                            }
-                        }
-                        Err(NotAdopted::Refused(what)) => {
-                            self.fail(s, cx, &what.to_string());
-                            return;
-                        }
-                    }
+                    s.refs.insert(txn, adopted.clone());
+                    let time = s.table.alone_time(txn);
+                    self.bring(s, cx, RowStep::Adopt { txn: adopted, time, writes });
                 }
                 Effect::Commit { txn, time, writes } => {
                     if cx.replicated {
                         cx.actions.push(Action::Committed(time));
                     }
                     if s.restoring {
-                        if let Err(what) = p.restore_writes(&writes, time) {
-                            self.fail(s, cx, &what.to_string());
-                            return;
-                        }
+                        self.bring(s, cx, RowStep::Restore { writes, time });
                     } else if let Some(known) = s.refs.remove(&txn) {
                         known.status.set(TxnState::Committed(time));
-                        p.commit(txn, time, cx.horizon);
+                        self.bring(s, cx, RowStep::Commit { txn, time });
                     } else {
                         // Its writes would be missing from these rows for ever.
                         self.fail(s, cx, &format!("transaction {} commits and is not beside the rows", txn.0));
                         return;
                     }
+                    // Whoever is told enters the partition behind the step.
                     if let Some(commit) = s.commits.remove(&txn) {
                         let _ = commit.send(Some(time));
                     }
@@ -559,7 +548,7 @@ impl Slot {
                 Effect::Abort { txn } => {
                     // Its status stays as it is: what is cut here may be prepared in other partitions of this process, whose readers must wait for the decision. And it goes where it has only locks here, too.
                     s.refs.remove(&txn);
-                    p.abort(txn);
+                    self.bring(s, cx, RowStep::Abort { txn });
                     self.decided.fire();
                 }
                 Effect::Answer { txn, vote } => {
@@ -577,7 +566,7 @@ impl Slot {
     }
 
     /// Primary: writes an entry and does what follows; `false`: it does not lead. If the entry cannot be logged the slot has failed: its fate is not known here, for others may have it.
-    pub(super) fn propose(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, record: &Record) -> bool {
+    pub(super) fn propose(&self, s: &mut State, cx: &mut Context<'_>, record: &Record) -> bool {
         if s.failed {
             return false;
         }
@@ -586,7 +575,7 @@ impl Slot {
         let mut effects = Vec::new();
         s.table.on_entry(cx.now, id.position, record, &mut effects);
         // The block's first output is the log record: what follows from the entry comes to the rows when the log has it.
-        self.carry_out(s, p, cx, out, effects);
+        self.carry_out(s, cx, out, effects);
         true
     }
 
@@ -615,11 +604,6 @@ fn times_fit(record: &Record) -> bool {
     }
 }
 
-/// Those of a copy's rows, as far as they can be read.
-fn slice_tables(rows: &[u8]) -> impl Iterator<Item = TableId> + '_ {
-    slice_rows(rows).map_while(|row| row.ok().map(|row| row.table))
-}
-
 impl State {
     pub fn is_restoring(&self) -> bool {
         self.restoring
@@ -641,14 +625,6 @@ impl State {
             }
             *at > upto
         });
-    }
-
-    /// Its contents are no more than a part from here on.
-    pub(super) fn forget_rows(&mut self, p: &mut Partition) {
-        // Their status is left as it is: a transaction of this process may have it in common with partitions where it is to be committed.
-        self.refs.clear();
-        p.clear();
-        self.restoring = true;
     }
 
     /// Whoever waits for an answer here must ask again, of the next primary. Commits of one partition stay: the stream goes on to tell of them.

@@ -242,6 +242,7 @@ pub const SAFEGUARDS: &[(&str, &str)] = scenarios!(
     "safeguards/lacking",
     "safeguards/pacing",
     "safeguards/failed_slot",
+    "safeguards/adopted",
 );
 
 /// All safeguards but the one with this name; `None`: there is none.
@@ -273,6 +274,7 @@ pub fn without(name: &str) -> Option<Safeguards> {
         "lacking" => &mut safeguards.lacking,
         "failed_slot" => &mut safeguards.failed_slot,
         "pacing" => &mut safeguards.pacing,
+        "adopted" => &mut safeguards.adopted,
         _ => return None,
     };
     *safeguard = false;

@@ -163,6 +163,7 @@ safeguards! {
     a_fenced_process_that_forgets_has_the_only_memory: "memory_kept", &["kept: "];
     silence_is_not_the_end_of_a_process: "silence", &["kept: "];
     without_claims_a_file_that_lacks_its_end_is_taken_for_whole: "claims", &["acknowledged: "];
+    a_row_is_read_that_its_stream_has_and_it_has_not: "adopted", &["linearizable: ", "atomic: "];
     commits_that_do_not_wait_for_cuts_are_lost_by_the_second: "pacing", &["paced: "];
     a_record_behind_one_that_found_no_room_leaves_a_hole: "failed_slot", &["holes: "];
     an_older_directory_takes_its_nodes_place: "starts", &["acknowledged: "];

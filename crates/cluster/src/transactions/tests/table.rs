@@ -97,8 +97,8 @@ fn a_cut_aborts_what_was_prepared_and_undoes_fences() {
     shown.entry(prepare(3, 7));
     shown.entry(fence(4));
     assert_eq!(shown.table.pending(), [adopt(1, 5), adopt(2, 6), adopt(3, 7)]);
-    let at = [1, 2, 3, 4].map(|number| shown.table.pending_at(txn(number)).map(|position| position.0));
-    assert_eq!(at, [Some(1), Some(2), Some(3), None]);
+    let times = [1, 2, 3, 4].map(|number| shown.table.alone_time(txn(number)));
+    assert_eq!(times, [None, Some(Timestamp(6)), None, None], "only a commit needs nobody's decision");
     assert_eq!(shown.cut(1), [aborts(3), aborts(2)]);
     assert_eq!(shown.table.pending(), [adopt(1, 5)]);
     assert!((2..5).all(|number| shown.table.may_prepare(txn(number))));

@@ -3,12 +3,13 @@
 //! Each request is an entry of the stream, or is answered from what the transaction table knows already; who asks gets a receiver that resolves when the answer is stable, and is dropped when this process does not
 //! lead any more: then the next primary is asked.
 
+use super::super::rows::RowStep;
 use super::{Context, Slot, State};
 use bytes::Bytes;
 use futures::channel::oneshot;
 use rauk_cluster::transactions::{Known, Told};
 use rauk_cluster::{Outcome, Record, Vote};
-use rauk_kernel::{Partition, TxnRef, TxnState};
+use rauk_kernel::{TxnRef, TxnState};
 use rauk_types::{PartitionId, Timestamp, TxnId};
 
 /// The process does not lead the partition (any more), or may not do this to the transaction.
@@ -21,7 +22,6 @@ impl Slot {
     pub fn commit_alone(
         &self,
         s: &mut State,
-        p: &mut Partition,
         cx: &mut Context<'_>,
         txn: &TxnRef,
         seen: Timestamp,
@@ -29,7 +29,7 @@ impl Slot {
     ) -> Result<oneshot::Receiver<Option<Timestamp>>, Refused> {
         let (sender, receiver) = oneshot::channel();
         s.commits.insert(txn.id, sender);
-        self.write_commit(s, p, cx, txn, seen, writes).inspect_err(|Refused| drop(s.commits.remove(&txn.id)))?;
+        self.write_commit(s, cx, txn, seen, writes).inspect_err(|Refused| drop(s.commits.remove(&txn.id)))?;
         Ok(receiver)
     }
 
@@ -37,14 +37,13 @@ impl Slot {
     pub fn commit_for(
         &self,
         s: &mut State,
-        p: &mut Partition,
         cx: &mut Context<'_>,
         txn: &TxnRef,
         seen: Timestamp,
         writes: Bytes,
     ) -> Result<oneshot::Receiver<Vote>, Refused> {
         let receiver = self.await_vote(s, txn.id);
-        self.write_commit(s, p, cx, txn, seen, writes).inspect_err(|Refused| drop(s.votes.remove(&txn.id)))?;
+        self.write_commit(s, cx, txn, seen, writes).inspect_err(|Refused| drop(s.votes.remove(&txn.id)))?;
         Ok(receiver)
     }
 
@@ -58,23 +57,24 @@ impl Slot {
     fn write_commit(
         &self,
         s: &mut State,
-        p: &mut Partition,
         cx: &mut Context<'_>,
         txn: &TxnRef,
         seen: Timestamp,
         writes: Bytes,
     ) -> Result<(), Refused> {
         if !s.table.may_prepare(txn.id) {
-            p.abort(txn.id);
+            self.bring(s, cx, RowStep::Abort { txn: txn.id });
             return Err(Refused);
         }
-        let time = least_time(p, cx, seen);
+        txn.status.set(TxnState::Committing);
+        let time = self.least_time(cx, seen);
         txn.status.set(TxnState::Prepared(time));
         s.refs.insert(txn.id, txn.clone());
-        if !self.propose(s, p, cx, &Record::Commit { txn: txn.id, time, writes }) {
+        self.bring(s, cx, RowStep::Stand { txn: txn.clone(), time: Some(time) });
+        if !self.propose(s, cx, &Record::Commit { txn: txn.id, time, writes }) {
             s.refs.remove(&txn.id);
             txn.status.set(TxnState::Aborted);
-            p.abort(txn.id);
+            self.bring(s, cx, RowStep::Abort { txn: txn.id });
             return Err(Refused);
         }
         Ok(())
@@ -85,7 +85,6 @@ impl Slot {
     pub fn prepare(
         &self,
         s: &mut State,
-        p: &mut Partition,
         cx: &mut Context<'_>,
         txn: &TxnRef,
         participants: Vec<PartitionId>,
@@ -105,19 +104,22 @@ impl Slot {
             }
             None => {}
         }
-        let least = least_time(p, cx, seen);
+        let before = txn.status.get();
+        txn.status.set(TxnState::Committing);
+        let least = self.least_time(cx, seen);
         // Of several partitions of this node the least is what readers may pass by.
-        let least_here = match txn.status.get() {
+        let least_here = match before {
             TxnState::Prepared(other) => other.min(least),
             _ => least,
         };
         txn.status.set(TxnState::Prepared(least_here));
         s.refs.insert(txn.id, txn.clone());
+        self.bring(s, cx, RowStep::Stand { txn: txn.clone(), time: None });
         s.votes.entry(txn.id).or_default().push(sender);
-        if !self.propose(s, p, cx, &Record::Prepare { txn: txn.id, participants, least, writes }) {
+        if !self.propose(s, cx, &Record::Prepare { txn: txn.id, participants, least, writes }) {
             s.votes.remove(&txn.id);
             s.refs.remove(&txn.id);
-            p.abort(txn.id);
+            self.bring(s, cx, RowStep::Abort { txn: txn.id });
             return Err(Refused);
         }
         if !cx.safeguards.prepare_everywhere {
@@ -132,7 +134,6 @@ impl Slot {
     pub fn ask(
         &self,
         s: &mut State,
-        p: &mut Partition,
         cx: &mut Context<'_>,
         txn: TxnId,
         fenced: bool,
@@ -147,10 +148,9 @@ impl Slot {
                 let _ = sender.send(Vote::Refused);
             }
             Known::Fence(record) => {
-                // What it has here without a prepare can never be prepared any more.
-                self.abort_open(s, p, &[txn]);
+                // What it has here without a prepare can never be prepared any more: the entry takes it away.
                 s.votes.entry(txn).or_default().push(sender);
-                if !self.propose(s, p, cx, &record) {
+                if !self.propose(s, cx, &record) {
                     s.votes.remove(&txn);
                     return Err(Refused);
                 }
@@ -163,7 +163,6 @@ impl Slot {
     pub fn decide(
         &self,
         s: &mut State,
-        p: &mut Partition,
         cx: &mut Context<'_>,
         txn: TxnId,
         outcome: Outcome,
@@ -176,7 +175,7 @@ impl Slot {
             Ok(Told::Soon) => s.confirmations.entry(txn).or_default().push(sender),
             Ok(Told::Propose(record)) => {
                 s.confirmations.entry(txn).or_default().push(sender);
-                if !self.propose(s, p, cx, &record) {
+                if !self.propose(s, cx, &record) {
                     s.confirmations.remove(&txn);
                     return Err(Refused);
                 }
@@ -190,26 +189,18 @@ impl Slot {
     }
 
     /// Nobody will ask any more.
-    pub fn forget(&self, s: &mut State, p: &mut Partition, cx: &mut Context<'_>, txns: Vec<TxnId>) {
+    pub fn forget(&self, s: &mut State, cx: &mut Context<'_>, txns: Vec<TxnId>) {
         let txns = s.table.forgettable(&txns);
         if !txns.is_empty() {
-            self.propose(s, p, cx, &Record::Forget { txns });
+            self.propose(s, cx, &Record::Forget { txns });
         }
     }
 
-    /// Gives back what transactions have here that are in no entry of the stream.
-    pub fn abort_open(&self, s: &State, p: &mut Partition, txns: &[TxnId]) {
-        for txn in txns {
-            if !s.refs.contains_key(txn) {
-                p.abort(*txn);
-            }
+    /// The status word says *committing*: a reader that this does not see sees that.
+    fn least_time(&self, cx: &Context<'_>, seen: Timestamp) -> Timestamp {
+        match cx.safeguards.max_read {
+            true => self.times.least_time(seen),
+            false => seen.max(Timestamp(1)),
         }
-    }
-}
-
-fn least_time(p: &Partition, cx: &Context<'_>, seen: Timestamp) -> Timestamp {
-    match cx.safeguards.max_read {
-        true => p.least_time(seen),
-        false => seen.max(Timestamp(1)),
     }
 }

@@ -2,8 +2,11 @@
 
 mod full_disk;
 
+use super::super::rows::Carried;
 use super::*;
+use bytes::Bytes;
 use rauk_cluster::replica::{Contents, Entry, EntryId, Limits};
+use rauk_kernel::{Horizon, Partition};
 use rauk_log::{DatabaseId, Disk, MemoryDisk, RedoOptions, RedoReader, Superblocks};
 use rauk_types::{IndexId, NodeId, Position, ProcessId};
 use std::ops::Bound;
@@ -13,6 +16,7 @@ const PARTITION: PartitionId = PartitionId(0);
 
 struct World {
     slot: Slot,
+    rows: RowQueue,
     p: Partition,
     log: RedoLog,
     now: Duration,
@@ -63,11 +67,15 @@ impl World {
         let mut reader = RedoReader::open(&superblocks, options, Lsn(0), Lsn(0)).unwrap();
         while reader.next().unwrap().is_some() {}
         let replica = Replica::new(PARTITION, member(1), Limits::default(), None);
-        let beginning = Beginning { replica, table: TxnTable::default(), refs: FxHashMap::default(), whole: true };
+        let times = Arc::new(TimeBounds::default());
         let budget = Arc::new(MemoryBudget::new(1 << 30));
+        let mut p = Partition::new(PARTITION, budget.clone());
+        p.share_times(&times);
+        let (table, refs) = (TxnTable::default(), FxHashMap::default());
         World {
-            slot: Slot::new(PARTITION, beginning),
-            p: Partition::new(PARTITION, budget.clone()),
+            slot: Slot::new(PARTITION, Beginning { replica, table, refs, whole: true, times }),
+            rows: RowQueue::default(),
+            p,
             budget,
             rooms: Rooms::default(),
             log: reader.into_log(Timestamp::ZERO).unwrap(),
@@ -75,36 +83,57 @@ impl World {
         }
     }
 
-    fn enter<R>(&mut self, f: impl FnOnce(&Slot, &mut State, &mut Partition, &mut Context<'_>) -> R) -> R {
+    fn enter<R>(&mut self, f: impl FnOnce(&Slot, &mut State, &mut Context<'_>) -> R) -> R {
         let (r, actions) = self.enter_with_actions(f);
         assert!(!actions.iter().any(|action| matches!(action, Action::Fatal(_))), "{actions:?}");
         r
     }
 
-    fn enter_with_actions<R>(
-        &mut self,
-        f: impl FnOnce(&Slot, &mut State, &mut Partition, &mut Context<'_>) -> R,
-    ) -> (R, Vec<Action>) {
+    fn enter_with_actions<R>(&mut self, f: impl FnOnce(&Slot, &mut State, &mut Context<'_>) -> R) -> (R, Vec<Action>) {
         let mut actions = Vec::new();
-        let horizon = Horizon { oldest_snapshot: Timestamp::ZERO, durable: Timestamp::MAX };
+        let r = self.enter_slot(&mut actions, f);
+        self.take_in(&mut actions);
+        (r, actions)
+    }
+
+    fn enter_slot<R>(
+        &mut self,
+        actions: &mut Vec<Action>,
+        f: impl FnOnce(&Slot, &mut State, &mut Context<'_>) -> R,
+    ) -> R {
         let mut cx = Context {
             replicated: false,
             now: self.now,
-            horizon,
+            rows: &self.rows,
+            announce: &|| (),
             log: &self.log,
-            actions: &mut actions,
+            actions,
             safeguards: Safeguards::default(),
             budget: &self.budget,
             rooms: &self.rooms,
             longest_state: usize::MAX,
         };
-        let r = self.slot.enter(&mut self.p, &mut cx, f);
-        (r, actions)
+        self.slot.enter(&mut cx, f)
+    }
+
+    /// Whoever enters the partition brings to the rows what the stream has said.
+    fn take_in(&mut self, actions: &mut Vec<Action>) {
+        let horizon = Horizon { oldest_snapshot: Timestamp::ZERO, durable: Timestamp::MAX };
+        let Carried { slices, serves, failed } = self.rows.carry_out(&mut self.p, horizon);
+        self.enter_slot(actions, |slot, s, cx| {
+            slices.into_iter().for_each(|slice| slot.on_slice(s, cx, slice));
+            if let Some(view) = serves {
+                slot.begin_service(s, cx, view);
+            }
+            if let Some(what) = failed {
+                slot.fail(s, cx, &what);
+            }
+        });
     }
 
     fn happens(&mut self, happening: Happening) {
         self.slot.queue.lock().push_back(happening);
-        self.enter(|_, _, _, _| ());
+        self.enter(|_, _, _| ());
     }
 
     fn durable(&mut self) {
@@ -129,7 +158,7 @@ impl World {
 
     fn commit(&mut self, txn: TxnId) -> oneshot::Receiver<Option<Timestamp>> {
         let txn = TxnRef::new(txn);
-        self.enter(|slot, s, p, cx| slot.commit_alone(s, p, cx, &txn, Timestamp::ZERO, Bytes::new())).unwrap()
+        self.enter(|slot, s, cx| slot.commit_alone(s, cx, &txn, Timestamp::ZERO, Bytes::new())).unwrap()
     }
 }
 
@@ -172,13 +201,13 @@ fn a_new_primary_says_first_what_it_knows_to_be_decided() {
     world.happens(append(2, 1, (0, 0), entries, 2));
     world.happens(assignment(2, 3, &[1, 3]));
     world.happens(append(3, 2, (1, 2), vec![entry(2, 3, &Record::Opening)], 3));
-    assert_eq!(world.enter(|_, s, _, _| s.table.undecided(Duration::MAX)).len(), 1, "its entry is cut");
+    assert_eq!(world.enter(|_, s, _| s.table.undecided(Duration::MAX)).len(), 1, "its entry is cut");
     world.happens(assignment(3, 1, &[1]));
     world.durable();
     world.happens(Happening::Drawn { view: View(3), time: Timestamp(10) });
     assert_eq!(world.slot.serving(), Some(View(3)));
-    assert_eq!(world.enter(|_, s, _, _| s.table.undecided(Duration::MAX)), []);
-    assert_eq!(world.enter(|_, s, _, _| s.replica.last().position), Position(5));
+    assert_eq!(world.enter(|_, s, _| s.table.undecided(Duration::MAX)), []);
+    assert_eq!(world.enter(|_, s, _| s.replica.last().position), Position(5));
 }
 
 /// What the group says counts at once, whatever the slot has not worked off yet.
@@ -190,8 +219,7 @@ fn what_is_cut_in_one_partition_is_prepared_in_another() {
     let participants = vec![PARTITION, PartitionId(1)];
     for world in &mut worlds {
         let participants = participants.clone();
-        let vote =
-            world.enter(|slot, s, p, cx| slot.prepare(s, p, cx, &txn, participants, Timestamp::ZERO, Bytes::new()));
+        let vote = world.enter(|slot, s, cx| slot.prepare(s, cx, &txn, participants, Timestamp::ZERO, Bytes::new()));
         assert!(vote.is_ok());
     }
     let [cut, _] = &mut worlds;
@@ -209,7 +237,7 @@ fn an_abort_takes_the_locks_of_who_has_not_prepared() {
     world.p.create_table(schema.clone());
     world.p.lock_range(&txn, schema.id, IndexId::PRIMARY, Bound::Unbounded, Bound::Unbounded).unwrap();
     assert!(world.p.has_transaction(txn.id));
-    let confirmed = world.enter(|slot, s, p, cx| slot.decide(s, p, cx, txn.id, Outcome::Aborted));
+    let confirmed = world.enter(|slot, s, cx| slot.decide(s, cx, txn.id, Outcome::Aborted));
     assert!(confirmed.is_ok());
     assert!(!world.p.has_transaction(txn.id));
 }
@@ -229,26 +257,12 @@ impl World {
         let limit = self.budget.used() * 100 / percent.max(1);
         self.budget.set_limit(limit);
         self.now += Duration::from_secs(1);
-        let mut actions = Vec::new();
-        let horizon = Horizon { oldest_snapshot: Timestamp::ZERO, durable: Timestamp::MAX };
         self.slot.queue.lock().push_back(Happening::Tick);
-        let mut cx = Context {
-            replicated: false,
-            now: self.now,
-            horizon,
-            log: &self.log,
-            actions: &mut actions,
-            safeguards: Safeguards::default(),
-            budget: &self.budget,
-            rooms: &self.rooms,
-            longest_state: usize::MAX,
-        };
-        self.slot.work(&mut self.p, &mut cx);
-        actions
+        self.enter_with_actions(|_, _, _| ()).1
     }
 
     fn last(&mut self) -> Position {
-        self.enter(|_, s, _, _| s.replica.last().position)
+        self.enter(|_, s, _| s.replica.last().position)
     }
 }
 
@@ -302,7 +316,7 @@ fn a_copy_that_finds_no_room_is_given_up_and_tried_again() {
             Message::CopyBegin { view: View(1), copy, from, stable, history, state: TxnTable::default().encode() };
         Happening::Message { from: member(2), message }
     };
-    let copies = |world: &mut World| world.enter(|_, s, _, _| s.replica.copies_in());
+    let copies = |world: &mut World| world.enter(|_, s, _| s.replica.copies_in());
     let mut world = World::new();
     world.budget.add(1 << 20);
     world.happens(joining(1, 2, &[2], &[1]));

@@ -58,7 +58,7 @@ struct Left {
 
 fn happens(world: &mut World, left: &mut Left, happening: Happening) {
     world.slot.queue.lock().push_back(happening);
-    let (_, actions) = world.enter_with_actions(|_, _, _, _| ());
+    let (_, actions) = world.enter_with_actions(|_, _, _| ());
     for action in actions {
         match action {
             Action::Send { message: Message::Acknowledge { durable, .. }, .. } => {
@@ -130,7 +130,7 @@ fn a_full_disk_leaves_no_hole_in_the_log() {
         let stored = replayed(disk.clone()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         assert!(stored >= left.acknowledged, "seed {seed}: {} acknowledged, {stored} stored", left.acknowledged);
         disk.full.store(false, Ordering::Relaxed);
-        let (anchor, _) = world.enter_with_actions(|slot, s, _, cx| slot.write_anchor(s, cx));
+        let (anchor, _) = world.enter_with_actions(|slot, s, cx| slot.write_anchor(s, cx));
         let why = "a checkpoint that begins now would rest on what is not in the log";
         assert_eq!(anchor.is_err(), left.fatal.is_some(), "seed {seed}: {why}");
     }
@@ -148,7 +148,7 @@ fn a_primary_without_room_ends_its_service() {
         number += 1;
         let txn = TxnRef::new(TxnId::of_process(ProcessId(1), number));
         let (begun, actions) =
-            world.enter_with_actions(|slot, s, p, cx| slot.commit_alone(s, p, cx, &txn, Timestamp::ZERO, Bytes::new()));
+            world.enter_with_actions(|slot, s, cx| slot.commit_alone(s, cx, &txn, Timestamp::ZERO, Bytes::new()));
         drop(begun.unwrap());
         if let Some(Action::Fatal(reason)) = actions.into_iter().find(|action| matches!(action, Action::Fatal(_))) {
             break reason;
@@ -160,7 +160,7 @@ fn a_primary_without_room_ends_its_service() {
     disk.full.store(false, Ordering::Relaxed);
     let txn = TxnRef::new(TxnId::of_process(ProcessId(1), number + 1));
     let (begun, _) =
-        world.enter_with_actions(|slot, s, p, cx| slot.commit_alone(s, p, cx, &txn, Timestamp::ZERO, Bytes::new()));
+        world.enter_with_actions(|slot, s, cx| slot.commit_alone(s, cx, &txn, Timestamp::ZERO, Bytes::new()));
     assert!(begun.is_err());
     world.log.flush().unwrap();
     drop(world);
