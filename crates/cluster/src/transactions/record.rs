@@ -48,13 +48,20 @@ enum Borrowed<'a> {
     Cut { time: Timestamp, view: View },
 }
 
-/// Where `Cut` stands among the variants.
+/// Where these stand among the variants.
+const DECIDE: u8 = 3;
+const FORGET: u8 = 5;
 const CUT: u8 = 6;
 
 impl Record {
     /// Whether these bytes are a cut, if they are a record.
     pub fn is_cut(bytes: &[u8]) -> bool {
         bytes.starts_with(&[VERSION, CUT])
+    }
+
+    /// Whether these bytes say what follows a decision, for which no client waits, if they are a record.
+    pub fn is_aftermath(bytes: &[u8]) -> bool {
+        bytes.starts_with(&[VERSION, DECIDE]) || bytes.starts_with(&[VERSION, FORGET])
     }
 
     pub fn encode(&self) -> Bytes {

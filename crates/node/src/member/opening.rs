@@ -401,12 +401,18 @@ async fn run_ticks(weak: Weak<Node>) {
         for slot in &cluster.slots {
             cluster.poke(slot.partition.0, Happening::Tick);
         }
+        if !cluster.replicated {
+            // Coordinators wait to hear that outcomes are on disk, to forget them.
+            cluster.flushing.now_and_then();
+        }
         told_room = cluster.tell_room(&node, told_room);
         cluster.note_cut_age();
         let now = cluster.runtime.now();
         if now.saturating_sub(last_look) >= LOOK {
             last_look = now;
-            cluster.flushing.now_and_then();
+            if cluster.replicated {
+                cluster.flushing.now_and_then();
+            }
             commit::take_over(&node);
         }
         if now.saturating_sub(last_forget) >= FORGET {

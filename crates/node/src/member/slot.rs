@@ -417,6 +417,8 @@ impl Slot {
                 self.note_undurable(s);
                 let waited_for = match record {
                     LogRecord::Entry { entry, .. } if cx.replicated => Record::is_cut(&entry.record),
+                    // The client has its answer: what follows a decision goes to the disk with what comes next.
+                    LogRecord::Entry { entry, .. } => !Record::is_aftermath(&entry.record),
                     _ => !cx.replicated,
                 };
                 let flush = if waited_for { Action::Flush } else { Action::FlushSoon };

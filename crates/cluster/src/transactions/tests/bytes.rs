@@ -26,6 +26,18 @@ fn records_are_read_as_written_and_share_memory() {
 }
 
 #[test]
+fn the_kind_of_a_record_is_told_by_its_first_bytes() {
+    let cut = Record::Cut { time: Timestamp(3), view: View(1) };
+    for record in records().into_iter().chain([cut]) {
+        let bytes = record.encode();
+        assert_eq!(Record::is_cut(&bytes), matches!(record, Record::Cut { .. }), "{record:?}");
+        let is_aftermath = matches!(record, Record::Decide { .. } | Record::Forget { .. });
+        assert_eq!(Record::is_aftermath(&bytes), is_aftermath, "{record:?}");
+    }
+    assert!(!Record::is_cut(&[]) && !Record::is_aftermath(&[]));
+}
+
+#[test]
 fn bytes_that_are_no_record_are_refused() {
     for record in records() {
         let bytes = record.encode();
