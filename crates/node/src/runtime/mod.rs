@@ -1,6 +1,7 @@
 //! What the node needs from whatever runs it: time, timers, background tasks, parallel jobs, randomness, and an end.
 //!
 //! [`threads`] is the one of production; the simulator brings its own.
+mod clock;
 pub mod threads;
 pub mod timer;
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 pub trait Runtime: Send + Sync {
-    /// Monotonic time since an arbitrary start.
+    /// Monotonic time since an arbitrary start, the time that the machine was suspended included: leases are measured by it.
     fn now(&self) -> Duration;
     fn sleep(&self, duration: Duration) -> BoxFuture<()>;
     /// Runs a background task (checkpoints, collection, log flushing) that may block its thread on disk access.

@@ -2,6 +2,7 @@
 //!
 //! Background tasks may block on disk access, which is why they do not live on the threads that run statements.
 
+use super::clock::Clock;
 use super::timer::Timer;
 use super::{BoxFuture, Runtime};
 use parking_lot::Mutex;
@@ -11,14 +12,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What is done when the node must stop.
 type OnFatal = Box<dyn Fn(&str) + Send + Sync>;
 type Job = Box<dyn FnOnce() + Send>;
 
 pub struct Threads {
-    start: Instant,
+    clock: Clock,
     timer: Timer,
     random: AtomicU64,
     on_fatal: OnFatal,
@@ -40,7 +41,7 @@ impl Threads {
         // The standard library seeds its hash maps from the system's random source.
         let seed = RandomState::new().build_hasher().finish();
         Ok(Arc::new(Threads {
-            start: Instant::now(),
+            clock: Clock::start(),
             timer: Timer::start()?,
             random: AtomicU64::new(seed),
             on_fatal: Box::new(on_fatal),
@@ -50,7 +51,7 @@ impl Threads {
 
 impl Runtime for Threads {
     fn now(&self) -> Duration {
-        self.start.elapsed()
+        self.clock.now()
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<()> {
@@ -133,6 +134,7 @@ mod tests {
     use futures::StreamExt;
     use futures::stream::FuturesUnordered;
     use std::sync::atomic::AtomicU32;
+    use std::time::Instant;
 
     #[test]
     fn sleeps_end_in_the_order_of_their_times() {

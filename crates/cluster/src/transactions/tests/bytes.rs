@@ -27,7 +27,7 @@ fn records_are_read_as_written_and_share_memory() {
 
 #[test]
 fn the_kind_of_a_record_is_told_by_its_first_bytes() {
-    let cut = Record::Cut { time: Timestamp(3), view: View(1) };
+    let cut = Record::Cut { time: Timestamp(3), view: rauk_types::View(1) };
     for record in records().into_iter().chain([cut]) {
         let bytes = record.encode();
         assert_eq!(Record::is_cut(&bytes), matches!(record, Record::Cut { .. }), "{record:?}");
