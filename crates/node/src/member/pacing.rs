@@ -3,6 +3,9 @@
 //! A commit that no complete cut covers is in memory only. The *age* here is how long ago the first of those was seen that this process knows of. From [`SLOW`] on commits take a little longer, the more the older it is; from
 //! [`LIMIT`] on they wait until a cut is complete, and are refused after a while. So a loss of all memory takes no more than what was acknowledged within [`LIMIT`] after the commits of the last cut, however long cuts fail.
 //!
+//! A commit that was under way when cuts fell behind is in memory, and keeps its answer back until a cut covers it: it may have waited for a replica, or
+//! for the manage group, longer than that limit.
+//!
 //! Each tick notes the newest commit that wants a cut, and when: a sample. A complete cut takes the samples away that it covers. The oldest that is left tells the age, to the length of a tick. Commits look at one atomic.
 
 use super::{Cluster, TICK};
@@ -95,6 +98,24 @@ impl Cluster {
                     "the last cut over the whole cluster is {:.1} s old, and commits wait for the next: a partition has no primary, or a replica's disk is slow (rauk.health)",
                     self.cut_age().as_secs_f64()
                 )));
+            }
+            let number = self.changed.number();
+            self.timeout(TICK, self.changed.after(number)).await;
+        }
+        Ok(())
+    }
+
+    /// After a commit, before its answer: not at all while cuts keep up. Waits for `patience` at most: then nobody knows whether it lasts.
+    pub async fn await_cover(&self, time: Timestamp, patience: Duration) -> Result<(), NodeError> {
+        if !self.replicated || !self.hooks.safeguards.pacing {
+            return Ok(());
+        }
+        let end = self.runtime.now() + patience;
+        while self.cut_age() >= LIMIT && self.group.read().cut.time < time {
+            if self.is_closed() || self.expelled() || self.runtime.now() >= end {
+                return Err(NodeError::UnknownOutcome(
+                    "it is in the memory of all its replicas, and no cut over the whole cluster is completed that covers it (rauk.health)".into(),
+                ));
             }
             let number = self.changed.number();
             self.timeout(TICK, self.changed.after(number)).await;

@@ -133,6 +133,7 @@ impl Transaction {
         }
         if let Ok(Some(time)) = result {
             cluster.times.saw(time);
+            cluster.await_cover(time, commit::WAIT).await?;
         }
         Ok(result?.map_or(End::Nothing, End::Cluster))
     }

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 /// From this age on commits wait for a cut.
 const LIMIT: Duration = Duration::from_secs(1);
-/// Commits that were under way by then end when their replicas have answered, or were removed from the in-sync set.
-const UNDER_WAY: Duration = Duration::from_millis(800);
+/// A process that is paused between its look at the age and its answer is paused for no longer than its lease, or does not answer.
+const PAUSED: Duration = Duration::from_millis(350);
 
 /// `last`: what each band has at the end.
 pub fn check(record: &Bands, last: &BTreeMap<u32, Value>) -> Verdict {
@@ -32,7 +32,7 @@ pub fn check(record: &Bands, last: &BTreeMap<u32, Value>) -> Verdict {
     for (process, mut lost) in lost {
         lost.sort_unstable();
         let (Some((first, one)), Some((end, other))) = (lost.first(), lost.last()) else { continue };
-        if *end - *first > LIMIT + UNDER_WAY {
+        if *end - *first > LIMIT + PAUSED {
             return Err(format!(
                 "process {process} acknowledged {one:?} at {first:?} and {other:?} at {end:?}, and both are lost"
             ));
