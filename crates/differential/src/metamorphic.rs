@@ -7,6 +7,7 @@
 use crate::compare::{self, Category};
 use crate::dice::Dice;
 use crate::generate::query::{SWITCHES, hints};
+use crate::known;
 use crate::run::outcome::{Outcome, Row};
 use crate::schema::Schema;
 use crate::tree::print::VIEW;
@@ -77,15 +78,15 @@ pub fn run(
     let Statement::Query(query) = statement else { return None };
     let holds = match check {
         Check::Partition => partition(query, ask),
-        Check::NoIndex => same_as(query, other_hints(schema, query, false), ask),
-        Check::ForcedIndex => same_as(query, other_hints(schema, query, true), ask),
-        Check::Derived => same_as(query, derived(query), ask),
-        Check::Common => same_as(query, common(query), ask),
+        Check::NoIndex => same_as(schema, query, other_hints(schema, query, false), ask),
+        Check::ForcedIndex => same_as(schema, query, other_hints(schema, query, true), ask),
+        Check::Derived => same_as(schema, query, derived(query), ask),
+        Check::Common => same_as(schema, query, common(query), ask),
         Check::Counted => counted(query, ask),
-        Check::Hints => same_as(query, hinted(query), ask),
-        Check::Switches => switched(query, ask),
-        Check::View => through_view(query, ask),
-        Check::Prepared => prepared(query, ask),
+        Check::Hints => same_as(schema, query, hinted(query), ask),
+        Check::Switches => switched(schema, query, ask),
+        Check::View => through_view(schema, query, ask),
+        Check::Prepared => prepared(schema, query, ask),
     };
     holds.map(|holds| (!holds).then_some(Category::Metamorphic(check.name())))
 }
@@ -97,11 +98,23 @@ fn rows(outcome: Outcome) -> Option<(Vec<Row>, Outcome)> {
     }
 }
 
-fn same_as(query: &Query, other: Option<Query>, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<bool> {
+fn same_as(schema: &Schema, query: &Query, other: Option<Query>, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<bool> {
     let other = other?;
     let (_, one) = rows(ask(&query.to_string()))?;
     let (_, other) = rows(ask(&other.to_string()))?;
-    Some(compare::same_rows(&one, &other) || compare::same_folded_rows(&one, &other))
+    Some(are_same(schema, query, &one, &other))
+}
+
+/// The same rows, but for which of several equal texts is shown; where rows are merged, its spaces may be inside of
+/// another text.
+fn are_same(schema: &Schema, query: &Query, one: &Outcome, other: &Outcome) -> bool {
+    let without_spaces = |cell: &compare::Cell| {
+        cell.as_ref().map(|bytes| compare::fold(bytes).into_iter().filter(|byte| *byte != b' ').collect())
+    };
+    let merges = || schema.variants && known::merges_rows(&Statement::Query(query.clone()));
+    compare::same_rows(one, other)
+        || compare::same_folded_rows(one, other)
+        || merges() && compare::same_rows_by(one, other, |_, cell| without_spaces(cell))
 }
 
 /// A SELECT that gives a row for each row that its condition takes.
@@ -241,17 +254,17 @@ fn hinted(query: &Query) -> Option<Query> {
     }
 }
 
-fn switched(query: &Query, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<bool> {
+fn switched(schema: &Schema, query: &Query, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<bool> {
     let switches = *dice_of(query).pick(SWITCHES);
     let one = ask(&query.to_string());
     ask(&format!("SET optimizer_switch = '{switches}'"));
     let other = ask(&query.to_string());
     ask("SET optimizer_switch = 'default'");
     let ((_, one), (_, other)) = (rows(one)?, rows(other)?);
-    Some(compare::same_rows(&one, &other) || compare::same_folded_rows(&one, &other))
+    Some(are_same(schema, query, &one, &other))
 }
 
-fn through_view(query: &Query, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<bool> {
+fn through_view(schema: &Schema, query: &Query, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<bool> {
     if query.names().is_empty() {
         return None;
     }
@@ -263,11 +276,11 @@ fn through_view(query: &Query, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<b
     let other = ask(&format!("SELECT * FROM {VIEW}"));
     ask(&format!("DROP VIEW {VIEW}"));
     let (_, other) = rows(other)?;
-    Some(compare::same_rows(&one, &other) || compare::same_folded_rows(&one, &other))
+    Some(are_same(schema, query, &one, &other))
 }
 
 /// Whole numbers become parameters, but for those of GROUP BY: a parameter there is no key that the list may name.
-fn prepared(query: &Query, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<bool> {
+fn prepared(schema: &Schema, query: &Query, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<bool> {
     let mut statement = Statement::Query(query.clone());
     let mut values: Vec<String> = Vec::new();
     let mut has_groups = false;
@@ -305,5 +318,5 @@ fn prepared(query: &Query, ask: &mut dyn FnMut(&str) -> Outcome) -> Option<bool>
     let other = execute(values.iter().map(String::as_str).collect());
     ask("DEALLOCATE PREPARE differential");
     let (_, other) = rows(other)?;
-    Some(compare::same_rows(&one, &other) || compare::same_folded_rows(&one, &other))
+    Some(are_same(schema, query, &one, &other))
 }

@@ -194,9 +194,18 @@ impl Evidence<'_> {
             })
     }
 
-    /// The same, whatever the column.
-    pub fn contents_go(&self, go: &dyn Fn(&Cell, &Cell) -> bool) -> bool {
-        self.stored_go(&|_, a, b| go(a, b))
+    /// The tables after a change are not the same, but their values go with each other: by the table and the number of
+    /// the column. Where they make rows the same, there may be one of several.
+    pub fn tables_go(&self, go: &dyn Fn(&Table, usize, &Cell, &Cell) -> bool) -> bool {
+        let mut contents = self.answers.contents.iter().filter(|(_, a, b)| !compare::same_rows(a, b)).peekable();
+        contents.peek().is_some()
+            && contents.all(|(name, a, b)| match (self.schema.table(name), a.rows(), b.rows()) {
+                (Some(table), Some(a), Some(b)) => {
+                    let go = |at: usize, x: &Cell, y: &Cell| go(table, at, x, y);
+                    rows_go(a, b, &go) || merged_rows_go(a, b, &go)
+                }
+                _ => false,
+            })
     }
 }
 

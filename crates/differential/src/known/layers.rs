@@ -6,6 +6,8 @@
 //! them. So the innermost derived table has the columns, or the keys and aggregates, that the list names; each
 //! further one adds a window; the block's own list names what they give.
 //!
+//! An aggregate that is compared with the rows of a subquery is named by the innermost layer too.
+//!
 //! Of a set operation in a set operation it forgets ALL, and takes the rows of `a EXCEPT (b EXCEPT ALL c)` for those of
 //! `a EXCEPT b EXCEPT c`. So the inner one becomes a derived table.
 
@@ -48,7 +50,7 @@ pub(super) fn in_layers(statement: &mut Statement, _: &Names) -> bool {
 }
 
 /// The rows of a query as a derived table.
-fn around(query: &Query, number: &mut u32) -> Query {
+pub(super) fn around(query: &Query, number: &mut u32) -> Query {
     let alias = next(number);
     let items = query.first_select().map(|select| select.items.as_slice()).unwrap_or_default();
     let item =
@@ -66,7 +68,9 @@ fn of(select: &Select, number: &mut u32) -> Option<Select> {
     for item in &select.items {
         layers.collect(&item.expr, &mut windows);
     }
-    if windows.is_empty() || select.rollup || select.items.iter().any(|item| item.alias.starts_with(COLUMN)) {
+    let is_compared = |item: &Item| compares_aggregate(&item.expr);
+    let has_layers = !windows.is_empty() || select.items.iter().any(is_compared);
+    if !has_layers || select.rollup || select.items.iter().any(|item| item.alias.starts_with(COLUMN)) {
         return None;
     }
     let mut alias = next(number);
@@ -107,6 +111,21 @@ fn of(select: &Select, number: &mut u32) -> Option<Select> {
     Some(whole)
 }
 
+/// An aggregate stands beside a subquery.
+fn compares_aggregate(expr: &Expr) -> bool {
+    fn has_aggregate(expr: &Expr) -> bool {
+        match expr {
+            Expr::Form { form, arguments, .. } => is_aggregate(form) || arguments.iter().any(has_aggregate),
+            _ => false,
+        }
+    }
+    match expr {
+        Expr::Subquery { arguments, .. } => arguments.iter().any(has_aggregate),
+        Expr::Form { form, arguments, .. } => !is_aggregate(form) && arguments.iter().any(compares_aggregate),
+        _ => false,
+    }
+}
+
 /// What the columns of the layers are called; the generator has no such names.
 const COLUMN: &str = "layer_";
 
@@ -121,7 +140,9 @@ fn derived(select: Select, alias: &str) -> From {
 }
 
 fn is_grouped(select: &Select) -> bool {
-    !select.group.is_empty() || select.having.is_some()
+    !select.group.is_empty()
+        || select.having.is_some()
+        || select.items.iter().any(|item| compares_aggregate(&item.expr))
 }
 
 struct Layers {

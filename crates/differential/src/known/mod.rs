@@ -21,6 +21,7 @@ mod values;
 mod words;
 
 pub use errors::are_data_errors;
+pub use values::merges_rows;
 
 use crate::compare::{Category, Cell};
 use crate::run::outcome::Family;

@@ -141,7 +141,7 @@ pub fn may_fail_before_rows(statement: &Statement, code: u16) -> bool {
     found
 }
 
-fn is_constant(expr: &Expr) -> bool {
+pub fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Literal { .. } => true,
         Expr::Form { form, arguments, .. } => !is_aggregate(form) && arguments.iter().all(is_constant),
@@ -168,7 +168,12 @@ pub fn may_fail(expr: &Expr, code: u16) -> bool {
         (Expr::Form { class, .. }, 1690 | 1916) => class.is_number() && *class != Class::Boolean,
         // A text that is no number or date, a value that its type has not.
         (Expr::Form { form, arguments, .. }, 1264 | 1292) => {
-            form.contains("CAST(") || arguments.iter().any(|argument| argument.class() == Class::Text)
+            let is_time = || {
+                ["ADDTIME(", "SUBTIME(", "TIMEDIFF(", "SEC_TO_TIME(", "MAKETIME("].iter().any(|f| form.starts_with(f))
+            };
+            form.contains("CAST(")
+                || arguments.iter().any(|argument| argument.class() == Class::Text)
+                || code == 1292 && is_time()
         }
         _ => false,
     }

@@ -1,11 +1,11 @@
 //! Values that may be shown in more than one way.
 
-use super::evidence::{Evidence, begins, is_null, number};
+use super::evidence::{begins, is_null, number};
 use super::{Kind, Test};
 use crate::compare::{self, Cell};
-use crate::tree::feature::Feature;
+use crate::tree::feature::{Feature, Features};
 use crate::tree::visit::{Node, walk};
-use crate::tree::{Class, Expr};
+use crate::tree::{Class, Expr, Statement};
 
 pub const KINDS: &[Kind] = &[
     Kind {
@@ -15,7 +15,7 @@ pub const KINDS: &[Kind] = &[
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-handling.html",
         test: Test::Value(|e, at, a, b| match (a, b) {
             (Some(one), Some(other)) => {
-                is_merged(e)
+                merges_rows(e.statement)
                     && (compare::fold(one) == compare::fold(other)
                         || e.shows(at, &|expr| begins(expr, OF_LETTERS))
                             && (e.schema.variants && e.shows_column(at, &|column| column.class() == Class::Text)
@@ -44,7 +44,9 @@ pub const KINDS: &[Kind] = &[
             // The rest of a division changes with the last digit.
             let is_rest = || {
                 e.shows(at, &|expr| match expr {
-                    Expr::Form { form, arguments, .. } if form.contains(" % ") => arguments.iter().any(divides),
+                    Expr::Form { form, arguments, .. } if form.contains(" % ") => {
+                        arguments.iter().any(|argument| e.names.has(argument, &divides))
+                    }
                     _ => false,
                 })
             };
@@ -57,8 +59,7 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         // The year zero has four digits in MySQL. A YEAR and a TINYINT agree on a number here; they are a TINYINT in
-        // MariaDB, that has no year. TO_DAYS of the zero date is NULL by MySQL's manual, and so is TIMESTAMPDIFF, which
-        // MariaDB gives where the zero date is the least of a group.
+        // MariaDB, that has no year. TO_DAYS of the zero date is NULL by MySQL's manual.
         name: "years and days",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/year.html",
         test: Test::Value(|e, at, a, b| {
@@ -66,14 +67,7 @@ pub const KINDS: &[Kind] = &[
             let is_zero = |cell: &Cell| matches!(cell.as_deref(), Some(b"0000" | b"0"));
             let is_cut = matches!(a.as_deref(), Some(b"127" | b"255")) && (of("TINYINT") || of("BOOL"));
             let is_day = || b.is_none() && number(a) == Some(0.0) && e.shows(at, &|expr| begins(expr, &["TO_DAYS("]));
-            let is_least = |expr: &Expr| match expr {
-                Expr::Form { form, arguments, .. } => {
-                    form.starts_with("TIMESTAMPDIFF(") && arguments.iter().any(|argument| begins(argument, &["MIN("]))
-                }
-                _ => false,
-            };
-            let is_span = || b.is_none() && number(a).is_some() && e.shows(at, &is_least);
-            (is_zero(a) && is_zero(b) || is_cut) && of("YEAR") || is_day() || is_span()
+            (is_zero(a) && is_zero(b) || is_cut) && of("YEAR") || is_day()
         }),
     },
     Kind {
@@ -122,10 +116,12 @@ const OF_LETTERS: &[&str] =
     &["CRC32(", "MD5(", "SHA", "HEX(", "TO_BASE64(", "LENGTH(", "ORD(", "ASCII(", "CHAR_LENGTH("];
 
 /// Rows are merged: a group, a DISTINCT, a set operation, MIN or MAX.
-fn is_merged(e: &Evidence<'_>) -> bool {
-    let mut found =
-        [Feature::Union, Feature::Intersect, Feature::Except, Feature::Recursive].iter().any(|feature| e.has(*feature));
-    walk(e.statement, &mut |node| {
+pub fn merges_rows(statement: &Statement) -> bool {
+    let features = Features::of(statement);
+    let mut found = [Feature::Union, Feature::Intersect, Feature::Except, Feature::Recursive]
+        .iter()
+        .any(|feature| features.has(*feature));
+    walk(statement, &mut |node| {
         found |= match node {
             Node::Select(select) => select.distinct || !select.group.is_empty(),
             Node::Expr(Expr::Form { form: "MIN({0})" | "MAX({0})", .. }) => true,

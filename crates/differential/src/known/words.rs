@@ -36,10 +36,10 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         // A NULL among the rows of a subquery makes what it does not decide unknown. MariaDB forgets it below NOT and
-        // IS UNKNOWN, beside dates, and behind MIN and MAX.
+        // IS UNKNOWN, beside dates, and behind MIN and MAX. Beside a set operation it compares as its first part.
         name: "IN, ANY and ALL by existence",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/all-subqueries.html",
-        test: Test::Words(&[by_existence, by_existence_outside, by_existence_of_layers]),
+        test: Test::Words(&[by_existence, by_existence_outside, by_existence_of_layers, by_derived_sets]),
     },
     Kind {
         // MariaDB says 0 for (NULL, 1) = (2, 1), drops rows of an outer join for which (1, 1) < (12, NULL) is true,
@@ -51,19 +51,21 @@ pub const KINDS: &[Kind] = &[
     Kind {
         // A number and a text are compared as DOUBLE, a YEAR and a number as numbers. MariaDB converts what does not
         // change to the type of the column beside it: 2 is not larger than '1.5', and what a YEAR is compared with is
-        // a year.
+        // a year. A quotient has more digits than it shows, until it is stored or MariaDB compares it.
         name: "compared numbers",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/type-conversion.html",
-        test: Test::Words(&[compared_numbers]),
+        test: Test::Words(&[compared_numbers, quotients]),
     },
     Kind {
         // REPLACE with NULL is NULL; FIELD and MAKE_SET pass over a NULL, INTERVAL of NULL is -1, and none of them
         // asks for a row of an outer join that is not NULL. CRC32 of NULL is NULL. TIME_TO_SEC is whole seconds.
         // NULLIF(a, MAX(a)) of a group by `a` is NULL. GREATEST and LEAST of texts compare texts also where a number
-        // is asked for. The largest TIME has no fraction. A value that a frame loses is not in BIT_OR any more.
+        // is asked for. The largest TIME has no fraction. A value that a frame loses is not in BIT_OR any more. A
+        // product of DOUBLEs has all its digits where it is counted. Functions of the zero date that is the least of a
+        // group are what they are of any zero date.
         name: "functions in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/functions.html",
-        test: Test::Words(&[functions]),
+        test: Test::Words(&[functions, least_dates]),
     },
     Kind {
         // MariaDB shows the sign of a DECIMAL zero, and compares by it.
@@ -172,6 +174,8 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
             ("TIMESTAMP({0}, {1})", "TIMESTAMP({0}, TIME({1}))"),
             ("ELT({0}, {1}, {2})", "CASE {0} WHEN 1 THEN {1} WHEN 2 THEN {2} END"),
             ("ASCII({0})", "(ASCII({0}) + 0)"),
+            // Of a LONGTEXT it has no length.
+            ("UNHEX(HEX({0}))", "CAST({0} AS BINARY)"),
             ("BIT_COUNT({0})", "(BIT_COUNT({0}) + 0)"),
             ("TIME_TO_SEC({0})", "CAST(TRUNCATE(TIME_TO_SEC({0}), 0) AS SIGNED)"),
             ("NULLIF({0}, {1})", "CASE WHEN {0} = {1} THEN NULL ELSE {0} END"),
@@ -182,6 +186,48 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
         | largest_times(statement)
         | bits_of_frames(statement)
         | extremes_of_null(statement)
+        | parts_of_null(statement)
+        | counted_doubles(statement)
+}
+
+/// What stands behind a NULL is not read.
+fn parts_of_null(statement: &mut Statement) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, arguments, class } if form.starts_with("SUBSTRING(") && arguments.iter().any(is_null) => {
+            *expr = Expr::literal("NULL", *class);
+            Step::Changed
+        }
+        _ => Step::Same,
+    })
+}
+
+/// A DOUBLE of fixed digits is rounded in a temporary table, but in an expression it has all of them.
+fn counted_doubles(statement: &mut Statement) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form: form @ "COUNT(DISTINCT {0})", arguments, .. } if arguments[0].class() == Class::Double => {
+            *form = "COUNT(DISTINCT {0} + 0e0)";
+            Step::Changed
+        }
+        _ => Step::Same,
+    })
+}
+
+/// The least or largest of dates where a function reads it, NULL in the place of the zero date.
+fn least_dates(statement: &mut Statement, _: &Names) -> bool {
+    const READ: &str = "CASE WHEN {0} = 0 THEN NULL ELSE {0} END";
+    let is_extreme = |expr: &Expr| {
+        matches!(expr, Expr::Form { form: "MIN({0})" | "MAX({0})", class: Class::Date | Class::DateTime, .. })
+    };
+    each(statement, &mut |expr| {
+        let Expr::Form { form, arguments, .. } = expr else { return Step::Same };
+        if *form == READ || !arguments.iter().any(is_extreme) {
+            return Step::Same;
+        }
+        for argument in arguments.iter_mut().filter(|argument| is_extreme(argument)) {
+            wrap(argument, READ);
+        }
+        Step::Changed
+    })
 }
 
 /// The least of nothing but NULL has no type; it is a text to MariaDB.
@@ -324,6 +370,30 @@ fn compared_numbers(statement: &mut Statement, names: &Names) -> bool {
             }
         }
         if changed { Step::Changed } else { Step::Same }
+    })
+}
+
+/// Quotients and averages with all their digits, which a factor of as many zeros keeps.
+fn quotients(statement: &mut Statement, _: &Names) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, class: Class::Decimal, .. }
+            if matches!(*form, "({0} / {1})" | "AVG({0})" | "AVG(DISTINCT {0})") =>
+        {
+            wrap(expr, "({0} * 1.000000000)")
+        }
+        _ => Step::Same,
+    })
+}
+
+/// A set operation whose rows a value is compared with as a derived table: its columns have the types of all its parts.
+fn by_derived_sets(statement: &mut Statement, _: &Names) -> bool {
+    let mut number = 0;
+    each(statement, &mut |expr| match expr {
+        Expr::Subquery { query, .. } if matches!(query.body, Body::Set { .. }) && query.with.is_empty() => {
+            **query = layers::around(query, &mut number);
+            Step::Changed
+        }
+        _ => Step::Same,
     })
 }
 
@@ -582,9 +652,12 @@ fn signed_mixes(statement: &mut Statement, names: &Names) -> bool {
     let is_mixing = |form: &str| {
         CHOICES.iter().any(|(choice, _)| *choice == form) || form.starts_with("GREATEST(") || form.starts_with("LEAST(")
     };
+    let is_unsigned_column = |expr: &Expr| names.column(expr).is_some_and(|column| is_unsigned(column.kind.sql));
+    let is_large = |expr: &Expr| matches!(expr, Expr::Literal { text, .. } if text == "18446744073709551615");
     each(statement, &mut |expr| {
-        let is_mix = matches!(expr, Expr::Form { form, class: Class::Integer, .. } if is_mixing(form));
-        if is_mix && names.reads(expr, &|column| is_unsigned(column.kind.sql)) {
+        let Expr::Form { form, class: Class::Integer, arguments } = expr else { return Step::Same };
+        let is_mix = is_mixing(form) && !arguments.iter().all(is_unsigned_column);
+        if is_mix && (names.reads(expr, &|column| is_unsigned(column.kind.sql)) || names.has(expr, &is_large)) {
             return wrap(expr, "CAST({0} AS SIGNED)");
         }
         Step::Same

@@ -78,6 +78,8 @@ const REFERENCE_SETTINGS: &[&str] = &[
     "SET time_zone = '+00:00'",
     "SET group_concat_max_len = 100000",
     "SET max_statement_time = 20",
+    // Long lists are in one order, by all their letters.
+    "SET max_sort_length = 65536",
     // As MySQL 8 does.
     "SET sql_mode = CONCAT(@@sql_mode, ',TIME_ROUND_FRACTIONAL')",
 ];
@@ -94,6 +96,7 @@ const TWIN_SETTINGS: &[&str] = &[
     "SET time_zone = '+00:00'",
     "SET group_concat_max_len = 100000",
     "SET max_statement_time = 20",
+    "SET max_sort_length = 65536",
     "SET sql_mode = CONCAT(@@sql_mode, ',TIME_ROUND_FRACTIONAL')",
     "SET optimizer_switch = 'materialization=off,semijoin=off,derived_merge=off,condition_pushdown_for_derived=off,split_materialized=off,index_merge=off'",
     "SET join_cache_level = 0",

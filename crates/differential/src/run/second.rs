@@ -182,6 +182,8 @@ impl Pair {
         let source = self.reference.database;
         let session = &mut self.second;
         self.copied = None;
+        // Rows may have zero dates.
+        session.run("SET @strict = @@sql_mode, sql_mode = ''");
         let made = done(session.run(&format!("DROP DATABASE IF EXISTS {COPIES}")))
             && done(session.run(&format!("CREATE DATABASE {COPIES} COLLATE utf8mb4_unicode_ci")))
             && done(session.run(&format!("USE {COPIES}")))
@@ -204,6 +206,7 @@ impl Pair {
                         session.run(&format!("INSERT INTO {name} ({columns}) SELECT {columns} FROM {source}.{name}")),
                     )
             });
+        session.run("SET sql_mode = @strict");
         self.copied = made.then_some(keys);
         made
     }

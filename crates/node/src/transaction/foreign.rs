@@ -33,7 +33,8 @@ use rauk_types::error::codes;
 use rauk_types::foreign::{MAX_CASCADE_DEPTH, ParentKey};
 use rauk_types::key::prefix_successor;
 use rauk_types::{
-    IndexId, KeyDef, MysqlError, ReferenceAction, RowView, TableId, TableSchema, TypeKind, Value, ValueRef, format,
+    IndexId, IndexPart, IndexSchema, KeyDef, MysqlError, ReferenceAction, RowView, TableId, TableSchema, TypeKind,
+    Value, ValueRef, format,
 };
 use rustc_hash::FxHashSet;
 use std::future::Future;
@@ -121,7 +122,33 @@ impl Transaction {
         if table.references.is_empty() {
             return Ok(());
         }
-        let checked: Checked<'_> = Box::pin(self.check_parents(table, None, row, None));
+        let checked: Checked<'_> = Box::pin(self.check_parents(table, None, row, 0..table.references.len()));
+        checked.await
+    }
+
+    /// A unique key of a row that was to be inserted is taken. InnoDB enters a row into one index after the other, and
+    /// looks for a parent before it enters the row into the foreign key's index: error 1452 of the keys up to there.
+    pub(super) async fn before_duplicate(
+        &mut self,
+        table: &Arc<TableInfo>,
+        row: &[Value],
+        index: IndexId,
+    ) -> Result<(), NodeError> {
+        let indexes = &table.schema.indexes;
+        let taken = indexes.iter().position(|own| own.id == index);
+        let comes_before = |number: &usize| {
+            let columns = &table.references[*number].columns;
+            let begins = |own: &IndexSchema| {
+                let is_whole = |(part, column): (&IndexPart, &usize)| part.column == *column && part.prefix.is_none();
+                own.parts.len() >= columns.len() && own.parts.iter().zip(columns).all(is_whole)
+            };
+            indexes.iter().position(begins).is_some_and(|own| taken.is_some_and(|taken| own <= taken))
+        };
+        let before: Vec<usize> = (0..table.references.len()).filter(comes_before).collect();
+        if before.is_empty() {
+            return Ok(());
+        }
+        let checked: Checked<'_> = Box::pin(self.check_parents(table, None, row, before.into_iter()));
         checked.await
     }
 
@@ -141,7 +168,8 @@ impl Transaction {
         if table.references.is_empty() {
             return Ok(());
         }
-        let checked: Checked<'_> = Box::pin(self.check_parents(table, Some(old), new, None));
+        let numbers = 0..table.references.len();
+        let checked: Checked<'_> = Box::pin(self.check_parents(table, Some(old), new, numbers));
         checked.await
     }
 
@@ -290,15 +318,15 @@ impl Transaction {
         Ok(Some(parent))
     }
 
-    /// Each parent of a row, new or changed, is there and stays; error 1452. `but`: a foreign key that is not looked at.
+    /// Each parent of a row, new or changed, is there and stays; error 1452. `numbers`: of these foreign keys.
     async fn check_parents(
         &mut self,
         child: &Arc<TableInfo>,
         old: Option<&[Value]>,
         new: &[Value],
-        but: Option<usize>,
+        numbers: impl Iterator<Item = usize> + Send,
     ) -> Result<(), NodeError> {
-        for number in (0..child.references.len()).filter(|number| Some(*number) != but) {
+        for number in numbers {
             let columns = &child.references[number].columns;
             // A row under another primary key is another row, as in InnoDB.
             let own = child.schema.primary().parts.iter().map(|part| &part.column);
@@ -508,7 +536,8 @@ impl Transaction {
             UpdateOutcome::Missing => return Ok(None),
             UpdateOutcome::Duplicate { index, .. } => return Err(duplicate(changed, &table, index)),
         }
-        self.check_parents(&table, Some(&old), &new, Some(found.number)).await?;
+        let others = (0..table.references.len()).filter(|number| *number != found.number);
+        self.check_parents(&table, Some(&old), &new, others).await?;
         let mut updated = changed.updated.clone();
         updated.push(table.schema.id);
         Ok(Some(Changed { table, old, new: Some(new), depth, updated }))

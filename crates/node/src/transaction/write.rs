@@ -97,7 +97,12 @@ impl Transaction {
                     self.count_write(table, Written::Inserted);
                     return Ok(InsertOutcome::Inserted);
                 }
-                Step::Duplicate(index, existing) => return Ok(InsertOutcome::Duplicate { index, existing }),
+                Step::Duplicate(index, existing) => {
+                    if related {
+                        self.before_duplicate(table, row, index).await?;
+                    }
+                    return Ok(InsertOutcome::Duplicate { index, existing });
+                }
                 Step::Again => self.check_killed()?,
             }
         }

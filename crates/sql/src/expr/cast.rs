@@ -1,6 +1,6 @@
 //! CAST: a value to a named type. Also what makes the branches of CASE or COALESCE one type.
 
-use super::convert::{self, Result, to_datetime, to_decimal, to_f64, to_integer, to_time};
+use super::convert::{self, Result, read_datetime, to_decimal, to_f64, to_integer, to_time};
 use super::functions::{overflowed, spatial};
 use super::{Context, Val, arithmetic, column, json};
 use rauk_types::error::codes;
@@ -42,11 +42,11 @@ pub fn cast<'a>(value: Val<'a>, from: &DataType, to: &DataType, context: &mut Co
         TypeKind::Decimal => Value::Decimal(decimal(reference, to, context)?).into(),
         TypeKind::Double => Value::Double(to_f64(reference, context)?).into(),
         TypeKind::Float => float(to_f64(reference, context)?)?.into(),
-        TypeKind::Date => match to_datetime(reference, context)? {
+        TypeKind::Date => match read_datetime(reference, context)? {
             Some(v) => Value::Date(v.date()).into(),
             None => Val::NULL,
         },
-        TypeKind::DateTime | TypeKind::Timestamp => match to_datetime(reference, context)? {
+        TypeKind::DateTime | TypeKind::Timestamp => match read_datetime(reference, context)? {
             Some(v) => datetime_digits(v, to.scale, context).map_or(Val::NULL, |v| Value::DateTime(v).into()),
             None => Val::NULL,
         },

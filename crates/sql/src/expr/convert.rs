@@ -6,7 +6,7 @@
 use super::Context;
 use super::json;
 use super::types::is_hex;
-use rauk_types::datetime::{self, MICROS_PER_SECOND, TemporalError};
+use rauk_types::datetime::{self, DateFlags, MICROS_PER_SECOND, TemporalError};
 use rauk_types::error::codes;
 use rauk_types::format::{append_text, parse_double_prefix, parse_int_prefix, timestamp_utc};
 use rauk_types::{Charset, DataType, Date, DateTime, Decimal, MysqlError, Time, ValueRef};
@@ -274,8 +274,8 @@ pub fn today(context: &Context) -> Date {
 }
 
 /// Reads text as a date and time. `Ok(None)`: it is none, and a warning was noted.
-pub fn parse_datetime(bytes: &[u8], kind: &str, context: &mut Context) -> Result<Option<DateTime>> {
-    let flags = context.sql_mode.date_flags(false);
+fn parse_datetime(bytes: &[u8], flags: DateFlags, context: &mut Context) -> Result<Option<DateTime>> {
+    let kind = "datetime";
     match datetime::parse_date_time(bytes, flags) {
         Ok(parsed) => {
             if parsed.truncated {
@@ -296,6 +296,16 @@ pub fn parse_datetime(bytes: &[u8], kind: &str, context: &mut Context) -> Result
 
 /// As a date and time; a DATE is midnight, a TIME is today. `None`: no date, with a warning.
 pub fn to_datetime(value: ValueRef<'_>, context: &mut Context) -> Result<Option<DateTime>> {
+    to_datetime_by(value, context.sql_mode.date_flags(false), context)
+}
+
+/// The same where a function or CAST reads it: under NO_ZERO_DATE a text is no zero date.
+pub fn read_datetime(value: ValueRef<'_>, context: &mut Context) -> Result<Option<DateTime>> {
+    let flags = DateFlags { no_zero_date: context.sql_mode.no_zero_date, ..context.sql_mode.date_flags(false) };
+    to_datetime_by(value, flags, context)
+}
+
+fn to_datetime_by(value: ValueRef<'_>, flags: DateFlags, context: &mut Context) -> Result<Option<DateTime>> {
     Ok(match value {
         ValueRef::Null => None,
         ValueRef::DateTime(v) => Some(v),
@@ -303,11 +313,9 @@ pub fn to_datetime(value: ValueRef<'_>, context: &mut Context) -> Result<Option<
         ValueRef::Timestamp(0) => Some(DateTime::ZERO),
         ValueRef::Timestamp(v) => DateTime::from_unix_micros(v, &context.time_zone),
         ValueRef::Time(v) => today(context).at_midnight().add_micros(v.micros()),
-        ValueRef::Str(_) | ValueRef::Bytes(_) => {
-            parse_datetime(value.as_bytes().unwrap_or_default(), "datetime", context)?
-        }
+        ValueRef::Str(_) | ValueRef::Bytes(_) => parse_datetime(value.as_bytes().unwrap_or_default(), flags, context)?,
         ValueRef::Json(document) => match json::plain_as(document, "DATETIME", context)? {
-            Some(plain) => to_datetime(plain.as_ref(), context)?,
+            Some(plain) => to_datetime_by(plain.as_ref(), flags, context)?,
             None => None,
         },
         number => datetime_from_number(number, context)?,
@@ -337,10 +345,11 @@ pub fn fraction_micros(number: &Decimal) -> i64 {
     fraction.checked_mul(&Decimal::from(1_000_000i64)).ok().and_then(|v| v.to_i64()).unwrap_or(0)
 }
 
-pub fn to_date(value: ValueRef<'_>, context: &mut Context) -> Result<Option<Date>> {
+/// As a date, where a function reads it.
+pub fn read_date(value: ValueRef<'_>, context: &mut Context) -> Result<Option<Date>> {
     Ok(match value {
         ValueRef::Date(v) => Some(v),
-        other => to_datetime(other, context)?.map(DateTime::date),
+        other => read_datetime(other, context)?.map(DateTime::date),
     })
 }
 

@@ -3,9 +3,7 @@
 //! What a client wrote is printed from the syntax tree, with MySQL's parentheses and backquotes ([`readable`]). A bound expression has no
 //! names any more: its columns print as `#table.column`, unless whoever prints it knows their names ([`Named`]).
 
-use super::{
-    ArithmeticOp, AskedElements, BitOp, CompareOp, Expr, ExprKind, Subquery, SubqueryId, SubqueryTest, fulltext,
-};
+use super::{AskedElements, CompareOp, Expr, ExprKind, Subquery, SubqueryId, SubqueryTest, fulltext};
 use crate::parse::ast;
 use crate::parse::print::Bounded;
 use rauk_types::format::append_text;
@@ -161,26 +159,11 @@ impl fmt::Display for Named<'_> {
                 write!(f, "({} {}regexp {})", of(&regexp.expr), not(regexp.negated), of(&regexp.pattern))
             }
             ExprKind::Arithmetic { op, left, right, .. } => {
-                let op = match op {
-                    ArithmeticOp::Add => "+",
-                    ArithmeticOp::Subtract => "-",
-                    ArithmeticOp::Multiply => "*",
-                    ArithmeticOp::Divide => "/",
-                    ArithmeticOp::IntegerDivide => "DIV",
-                    ArithmeticOp::Modulo => "%",
-                };
-                write!(f, "({} {op} {})", of(left), of(right))
+                write!(f, "({} {} {})", of(left), op.symbol(), of(right))
             }
             ExprKind::Negate { expr, .. } => write!(f, "-({})", of(expr)),
             ExprKind::Bit { op, left, right } => {
-                let op = match op {
-                    BitOp::And => "&",
-                    BitOp::Or => "|",
-                    BitOp::Xor => "^",
-                    BitOp::ShiftLeft => "<<",
-                    BitOp::ShiftRight => ">>",
-                };
-                write!(f, "({} {op} {})", of(left), of(right))
+                write!(f, "({} {} {})", of(left), op.symbol(), of(right))
             }
             ExprKind::BitNot(expr) => write!(f, "~({})", of(expr)),
             ExprKind::Case { operand, branches, otherwise } => {

@@ -6,6 +6,7 @@
 
 use super::budget::run;
 use super::convert::{self, Result};
+use super::functions::Chosen;
 use super::types;
 use super::{
     Beside, BitOp, Columns, CompareOp, Comparison, Context, Expr, ExprKind, Function, RowIn, SortedList, SubqueryTest,
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::expr::value_key::append_class_key;
 use crate::memory::LARGE;
-use rauk_types::{DateTime, TypeKind, Value, ValueRef};
+use rauk_types::{DataType, DateTime, TypeKind, Value, ValueRef};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -265,6 +266,14 @@ impl Expr {
                 if left.is_null() && self.ty.kind == TypeKind::Decimal {
                     return Ok(Val::NULL);
                 }
+                let is_integer = |ty: &DataType| types::Class::of(ty) == types::Class::Integer;
+                if left.is_null()
+                    && *op == super::ArithmeticOp::IntegerDivide
+                    && !(is_integer(dividend) && is_integer(&right.ty))
+                {
+                    // DIV of other than integers is a division of DECIMALs.
+                    return Ok(Val::NULL);
+                }
                 // Warnings of the other side come whatever this one is, but where both are exact.
                 let right = right.value(env, context)?;
                 if left.is_null() || right.is_null() {
@@ -380,8 +389,15 @@ impl Expr {
             ExprKind::Reference(column) => unreachable!("lowering left a reference to column {}", column.0),
             ExprKind::DateAdd { date, amount, unit, subtract } => {
                 let date_value = date.value(env, context)?;
+                if date_value.is_null() {
+                    return Ok(Val::NULL);
+                }
+                let held = hold(&date_value, context)?;
                 let amount_value = amount.value(env, context)?;
-                if date_value.is_null() || amount_value.is_null() {
+                if held > 0 {
+                    context.budget.memory.give(held);
+                }
+                if amount_value.is_null() {
                     return Ok(Val::NULL);
                 }
                 let amount = interval::Amount::read(amount_value.as_ref(), &amount.ty, *unit, context)?;
@@ -395,11 +411,21 @@ impl Expr {
                 // Values wait here while those beside them are computed. An error ends the statement, which gives all back.
                 let mut held = 0;
                 let mut null = false;
-                for argument in arguments {
-                    let value = argument.value(env, context)?;
+                let mut chosen = None;
+                for (at, argument) in arguments.iter().enumerate() {
+                    if chosen.is_some_and(|chosen: Chosen| !chosen.has(at)) {
+                        values.push(Val::NULL);
+                        continue;
+                    }
+                    let mut value = argument.value(env, context)?;
                     null = function.null_on_null && value.is_null();
                     if null {
                         break;
+                    }
+                    if let (0, Some(choose)) = (at, function.choose) {
+                        // NULL chooses none.
+                        let none = Chosen::One(0);
+                        chosen = Some(if value.is_null() { none } else { choose(&mut value, &argument.ty, context)? });
                     }
                     held += hold(&value, context)?;
                     values.push(value);
@@ -431,7 +457,7 @@ impl Expr {
 
 /// Counts a value that waits for another one; gives the bytes that are to be given back.
 #[inline]
-fn hold(value: &Val<'_>, context: &mut Context) -> Result<usize> {
+pub(super) fn hold(value: &Val<'_>, context: &mut Context) -> Result<usize> {
     let bytes = value.held();
     if bytes > 0 {
         context.budget.memory.take(bytes)?;

@@ -201,7 +201,7 @@ pub fn add(
         }
         None => false,
     };
-    let Some(start) = convert::to_datetime(date, context)? else { return Ok(Value::Null) };
+    let Some(start) = convert::read_datetime(date, context)? else { return Ok(Value::Null) };
     let Some(moved) = shifted(start, amount) else {
         // The zero date has no day to count from.
         return if start.is_zero() { Ok(Value::Null) } else { overflow(context) };

@@ -207,6 +207,19 @@ pub enum ArithmeticOp {
     Modulo,
 }
 
+impl ArithmeticOp {
+    pub fn symbol(self) -> &'static str {
+        match self {
+            ArithmeticOp::Add => "+",
+            ArithmeticOp::Subtract => "-",
+            ArithmeticOp::Multiply => "*",
+            ArithmeticOp::Divide => "/",
+            ArithmeticOp::IntegerDivide => "DIV",
+            ArithmeticOp::Modulo => "%",
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitOp {
     And,
@@ -214,6 +227,18 @@ pub enum BitOp {
     Xor,
     ShiftLeft,
     ShiftRight,
+}
+
+impl BitOp {
+    pub fn symbol(self) -> &'static str {
+        match self {
+            BitOp::And => "&",
+            BitOp::Or => "|",
+            BitOp::Xor => "^",
+            BitOp::ShiftLeft => "<<",
+            BitOp::ShiftRight => ">>",
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -389,6 +389,21 @@ pub fn refuse_mixed(expr: &Expr, operation: &str) -> Result<(), MysqlError> {
     if mixed { Err(mix(&[side, side], operation)) } else { Ok(()) }
 }
 
+/// The same of what is compared, with NULL too.
+pub fn refuse_mixed_beside(sides: &[&Expr], operation: &str) -> Result<(), MysqlError> {
+    let is_mixed = |e: &&Expr| Class::of(&e.ty).is_string() && e.coercibility == MIXED;
+    let side = |e: &&Expr| (e.ty.collation, e.coercibility);
+    if sides.iter().any(is_mixed) { Err(mix(&sides.iter().map(side).collect::<Vec<_>>(), operation)) } else { Ok(()) }
+}
+
+/// Error 1210: a geometry is no number, and has no order.
+pub fn refuse_geometry<'e>(sides: impl IntoIterator<Item = &'e Expr>, operation: &str) -> Result<(), MysqlError> {
+    match sides.into_iter().any(|e| e.ty.kind == TypeKind::Geometry) {
+        true => Err(MysqlError::new(codes::WRONG_ARGUMENTS, format!("Incorrect arguments to {operation}"))),
+        false => Ok(()),
+    }
+}
+
 /// Errors 1267 and 1270 name two and three sides that do not agree; 1271 is of more.
 fn mix(sides: &[(Collation, u8)], operation: &str) -> MysqlError {
     let side = |(c, s): &(Collation, u8)| format!("({},{})", c.name(), coercibility_name(*s));

@@ -121,6 +121,13 @@ impl Binder<'_> {
 
     fn aggregate_type(&self, function: AggregateFunction, arguments: &[Expr]) -> Result<(DataType, u8)> {
         let first = arguments.first();
+        match function {
+            AggregateFunction::Sum => types::refuse_geometry(arguments, "sum")?,
+            AggregateFunction::Avg => types::refuse_geometry(arguments, "avg")?,
+            AggregateFunction::VarPop | AggregateFunction::VarSamp => types::refuse_geometry(arguments, "variance")?,
+            AggregateFunction::StddevPop | AggregateFunction::StddevSamp => types::refuse_geometry(arguments, "std")?,
+            _ => {}
+        }
         let exact = |extra: u8, digits: u8| {
             let ty = numeric(&first.map_or(DataType::BIGINT, |e| e.ty));
             if ty.kind == TypeKind::Double {

@@ -395,7 +395,7 @@ impl Binder<'_> {
                 expect(2..=2)?;
                 let right = arguments.pop().unwrap_or_else(Expr::null);
                 let left = arguments.pop().unwrap_or_else(Expr::null);
-                return Ok(self.arithmetic(crate::expr::ArithmeticOp::Modulo, left, right, || "mod()".into()));
+                return self.arithmetic(crate::expr::ArithmeticOp::Modulo, left, right, || "mod()".into());
             }
             "ADDDATE" | "SUBDATE" => {
                 expect(2..=2)?;
@@ -466,6 +466,10 @@ impl Binder<'_> {
     fn registered(&self, function: &'static functions::Function, mut arguments: Vec<Expr>) -> Result<Expr> {
         if function.coded {
             arguments = arguments.into_iter().map(types::coded).collect();
+        }
+        let is_geometry = |argument: &Expr| argument.ty.kind == TypeKind::Geometry;
+        if arguments.iter().any(is_geometry) && functions::is_of_numbers(function) {
+            types::refuse_geometry(&arguments, &function.name.to_ascii_lowercase())?;
         }
         let typing = Typing { name: function.name, arguments: &mut arguments, context: self.context };
         let derived = (function.ty)(typing)?;

@@ -58,6 +58,7 @@ impl Binder<'_> {
             UnaryOp::Plus => self.bind(operand),
             UnaryOp::Minus => {
                 let expr = as_number(self.bind(operand)?);
+                types::refuse_geometry([&expr], "-")?;
                 // -9223372036854775808 is a BIGINT, though 9223372036854775808 alone is not.
                 if let ExprKind::Literal(Value::UInt(value)) = expr.kind
                     && value == i64::MIN.unsigned_abs()
@@ -93,6 +94,7 @@ impl Binder<'_> {
             }
             UnaryOp::BitNot => {
                 let expr = Box::new(as_number(self.bind(operand)?));
+                types::refuse_geometry([&*expr], "~")?;
                 let nullable = expr.nullable;
                 let kind = ExprKind::BitNot(expr);
                 Ok(Expr { kind, ty: DataType::BIGINT_UNSIGNED, nullable, coercibility: types::NUMERIC })
@@ -145,6 +147,7 @@ impl Binder<'_> {
     fn bits(&mut self, op: BitOp, left: &ast::Expr, right: &ast::Expr) -> Result<Expr> {
         let left = Box::new(as_number(self.bind(left)?));
         let right = Box::new(as_number(self.bind(right)?));
+        types::refuse_geometry([&*left, &*right], op.symbol())?;
         let nullable = left.nullable || right.nullable;
         let kind = ExprKind::Bit { op, left, right };
         Ok(Expr { kind, ty: DataType::BIGINT_UNSIGNED, nullable, coercibility: types::NUMERIC })
@@ -164,11 +167,12 @@ impl Binder<'_> {
             return Ok(self.date_add(left, amount, *unit, op == ArithmeticOp::Subtract));
         }
         let right = self.bind(right)?;
-        Ok(self.arithmetic(op, left, right, || readable(whole)))
+        self.arithmetic(op, left, right, || readable(whole))
     }
 
-    pub fn arithmetic(&self, op: ArithmeticOp, left: Expr, right: Expr, text: impl FnOnce() -> String) -> Expr {
+    pub fn arithmetic(&self, op: ArithmeticOp, left: Expr, right: Expr, text: impl FnOnce() -> String) -> Result<Expr> {
         let (left, right) = (as_number(left), as_number(right));
+        types::refuse_geometry([&left, &right], op.symbol())?;
         let mut ty = types::arithmetic(op, &left.ty, &right.ty, self.context.sql_mode.formats.division_digits);
         if op == ArithmeticOp::Subtract && self.context.sql_mode.no_unsigned_subtraction && ty.is_integer() {
             ty.unsigned = false;
@@ -177,7 +181,7 @@ impl Binder<'_> {
         let nullable = left.nullable || right.nullable || divides;
         let text = text().into();
         let kind = ExprKind::Arithmetic { op, left: Box::new(left), right: Box::new(right), text };
-        Expr { kind, ty, nullable, coercibility: types::NUMERIC }
+        Ok(Expr { kind, ty, nullable, coercibility: types::NUMERIC })
     }
 
     /// `date + INTERVAL amount unit`.
@@ -218,6 +222,9 @@ impl Binder<'_> {
 
     /// The same for the call that errors name.
     pub fn compare_as(&self, op: CompareOp, mut left: Expr, mut right: Expr, operation: &str) -> Result<Expr> {
+        if matches!(op, CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge) {
+            types::refuse_geometry([&left, &right], operation)?;
+        }
         let by = self.comparison(&left, &right, operation)?;
         let by = members::settle_sides(self.scope, op, &mut left, &mut right, by);
         left = adapted(left, by, &right.ty)?;
@@ -343,6 +350,10 @@ impl Binder<'_> {
             aggregate_collations(all, operation, self.context.collation).map(|(collation, _)| by_text(collation))
         });
         let text = text.transpose()?;
+        if others.iter().all(|other| Class::of(&other.ty) == Class::Null) {
+            let all: Vec<&Expr> = std::iter::once(left).chain(others.iter().copied()).collect();
+            types::refuse_mixed_beside(&all, operation)?;
+        }
         let each = others.iter().map(|other| match text {
             Some(by) if own(other) => Ok(by),
             _ => self.comparison(left, other, operation),
@@ -355,8 +366,10 @@ impl Binder<'_> {
         let (l, r) = (Class::of(&left.ty), Class::of(&right.ty));
         Ok(match (l, r) {
             (Class::Null, Class::Null) => Comparison::Integer,
-            (Class::Null, _) => alone(&right.ty),
-            (_, Class::Null) => alone(&left.ty),
+            (Class::Null, _) | (_, Class::Null) => {
+                types::refuse_mixed_beside(&[left, right], operation)?;
+                alone(if l == Class::Null { &right.ty } else { &left.ty })
+            }
             _ if left.ty.kind == TypeKind::Json || right.ty.kind == TypeKind::Json => Comparison::Json,
             (Class::Integer, Class::Integer) => Comparison::Integer,
             (Class::Integer | Class::Decimal, Class::Integer | Class::Decimal) => Comparison::Decimal,
@@ -380,6 +393,7 @@ impl Binder<'_> {
         }
         let mut expr = self.bind(expr)?;
         let (low, high) = (self.bind(low)?, self.bind(high)?);
+        types::refuse_geometry([&expr, &low, &high], "between")?;
         if types::is_hex(&expr.ty) {
             match [&low, &high].map(|e| Class::of(&e.ty).is_number()) {
                 [true, true] => expr = as_number(expr),
@@ -576,6 +590,7 @@ impl Binder<'_> {
             None => Some('\\'),
             Some(escape) => self.escape(escape)?,
         };
+        types::refuse_geometry([&expr, &pattern], "like")?;
         let strings = [&expr, &pattern].into_iter().filter(|e| Class::of(&e.ty).is_string());
         let (collation, _) = aggregate_collations(strings, "like", self.context.collation)?;
         let [expr, pattern] = [expr, pattern].map(|side| types::beside(side, collation));

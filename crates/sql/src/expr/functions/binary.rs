@@ -68,7 +68,7 @@ fn hex(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     }
     Ok(Value::Str(
         if Class::of(c.argument_type(0)).is_number() && !matches!(value, ValueRef::Str(_) | ValueRef::Bytes(_)) {
-            format!("{:X}", convert::to_bits(value, context)?)
+            format!("{:X}", hex_bits(value, context)?)
         } else {
             let bytes = c.bytes(0);
             let mut out = String::with_capacity(bytes.len() * 2);
@@ -80,6 +80,19 @@ fn hex(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
             out
         },
     ))
+}
+
+/// The 64 bits of a number. A number with a fraction goes through a DOUBLE, and is all ones beyond 64 bits.
+fn hex_bits(value: ValueRef<'_>, context: &mut Context) -> Result<u64> {
+    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+    if !matches!(value, ValueRef::Decimal(_) | ValueRef::Double(_)) {
+        return convert::to_bits(value, context);
+    }
+    Ok(match convert::to_f64(value, context)? {
+        number if number <= -TWO_TO_63 || number >= 2.0 * TWO_TO_63 => u64::MAX,
+        number if number > 0.0 => (number + 0.5) as u64,
+        number => (number - 0.5) as i64 as u64,
+    })
 }
 
 fn unhex_type(t: Typing<'_>) -> Result<Derived> {

@@ -95,7 +95,8 @@ fn constant(c: &Call<'_, '_>, context: &mut Context, kind: &str) -> Result<Value
             format!("Incorrect {kind} value: '{}'", convert::shown(&bytes)),
         ));
     }
-    Ok(c.datetime(0, context)?.map_or(Value::Null, Value::DateTime))
+    // It is compared, where a text may be the zero date.
+    Ok(convert::to_datetime(c.value(0), context)?.map_or(Value::Null, Value::DateTime))
 }
 
 /// A type with as many digits of the second as the literal argument says; error 1426 beyond six.
@@ -149,7 +150,8 @@ fn unix_timestamp(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     if !c.has(0) {
         return Ok(Value::Int(context.now_micros.div_euclid(MICROS_PER_SECOND)));
     }
-    let Some(value) = c.datetime(0, context)? else { return Ok(Value::Null) };
+    // The zero date is out of range here, which is 0.
+    let Some(value) = convert::to_datetime(c.moment(0).as_ref(), context)? else { return Ok(Value::Null) };
     let micros = value.to_unix_micros(&context.time_zone).map(|u| u.micros).filter(in_range).unwrap_or(0);
     Ok(if c.ty.kind == TypeKind::Decimal {
         let exact = Decimal::new(micros.into(), 6);

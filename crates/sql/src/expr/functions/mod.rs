@@ -51,6 +51,26 @@ use std::sync::OnceLock;
 /// The value of a call, from its arguments.
 pub(crate) type Walk = for<'a> fn(&'a [Expr], &super::eval::Env<'a>, &mut Context) -> Result<Val<'a>>;
 
+/// What the first argument chooses of those behind it: the others are not evaluated, and are NULL.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Chosen {
+    One(usize),
+    /// The bits from the lowest on.
+    Bits(u64),
+}
+
+impl Chosen {
+    pub fn has(self, argument: usize) -> bool {
+        match self {
+            Chosen::One(number) => number == argument,
+            Chosen::Bits(bits) => matches!(argument, 1..=64) && bits >> (argument - 1) & 1 == 1,
+        }
+    }
+}
+
+/// Reads the first argument, which is not NULL and becomes the number that it is.
+pub(crate) type Choose = fn(&mut Val<'_>, &DataType, &mut Context) -> Result<Chosen>;
+
 /// A function as the registry knows it.
 pub struct Function {
     /// In upper case.
@@ -72,6 +92,8 @@ pub struct Function {
     pub coded: bool,
     /// It evaluates its arguments itself, instead of `eval`.
     pub(crate) walk: Option<Walk>,
+    /// Evaluates only some of its arguments.
+    pub(crate) choose: Option<Choose>,
     pub(crate) ty: fn(Typing<'_>) -> Result<Derived>,
     pub(crate) eval: fn(&Call<'_, '_>, &mut Context) -> Result<Value>,
 }
@@ -109,6 +131,7 @@ impl Function {
             waits: false,
             coded: false,
             walk: None,
+            choose: None,
             ty,
             eval,
         }
@@ -132,6 +155,11 @@ impl Function {
     /// Sees bytes.
     const fn of_bytes(self) -> Function {
         Function { coded: true, ..self }
+    }
+
+    /// Evaluates those arguments that the first one chooses.
+    const fn choosing(self, choose: Choose) -> Function {
+        Function { null_on_null: false, choose: Some(choose), ..self }
     }
 
     /// May take long, or make much of little.
@@ -345,11 +373,11 @@ impl Call<'_, '_> {
     }
 
     pub fn date(&self, argument: usize, context: &mut Context) -> Result<Option<Date>> {
-        convert::to_date(self.moment(argument).as_ref(), context)
+        convert::read_date(self.moment(argument).as_ref(), context)
     }
 
     pub fn datetime(&self, argument: usize, context: &mut Context) -> Result<Option<DateTime>> {
-        convert::to_datetime(self.moment(argument).as_ref(), context)
+        convert::read_datetime(self.moment(argument).as_ref(), context)
     }
 
     pub fn time(&self, argument: usize, context: &mut Context) -> Result<Option<Time>> {
@@ -482,6 +510,11 @@ pub(crate) fn makes_documents(name: &str) -> bool {
         "JSON_ARRAY_INSERT",
     ];
     NAMES.contains(&name)
+}
+
+/// Functions that compute with numbers.
+pub(crate) fn is_of_numbers(function: &Function) -> bool {
+    numeric::FUNCTIONS.contains(function)
 }
 
 /// Functions that MySQL has and Rauk has not yet.

@@ -75,7 +75,7 @@ fn whole_type(t: Typing<'_>) -> Result<Derived> {
     let (precision, scale) = decimal_digits(&ty);
     Ok(Derived::new(match ty.kind {
         TypeKind::Decimal if precision - scale < BIGINT_DIGITS => {
-            DataType { length: u32::from(precision - scale) + 1, ..DataType::BIGINT }
+            DataType { length: u32::from(precision - scale) + 1, unsigned: ty.unsigned, ..DataType::BIGINT }
         }
         TypeKind::Decimal => DataType::decimal((precision - scale + 1).min(65), 0),
         TypeKind::Double if ty.scale < DataType::DOUBLE.scale => DataType { scale: 0, ..ty },
@@ -94,7 +94,10 @@ fn whole(
     }
     Ok(match c.ty.kind {
         TypeKind::BigInt if c.argument_type(0).is_integer() => Value::Int(c.int(0, context)?),
-        TypeKind::BigInt => Value::Int(exact(&c.decimal(0, context)?).to_i64().unwrap_or(i64::MAX)),
+        TypeKind::BigInt => match exact(&c.decimal(0, context)?).to_i64().unwrap_or(i64::MAX) {
+            value @ 0.. if c.ty.unsigned => Value::UInt(value as u64),
+            value => Value::Int(value),
+        },
         TypeKind::Decimal => Value::Decimal(exact(&c.decimal(0, context)?)),
         _ => Value::Double(approximate(c.f64(0, context)?)),
     })

@@ -3,14 +3,16 @@
 //! A needle is sought at character boundaries; two texts match when they have as many characters and compare equal, as MySQL's LOCATE does.
 
 use super::string::{char_count, char_offset};
-use super::{Call, Derived, Function, Typing, rules};
+use super::{Call, Chosen, Derived, Function, Typing, rules};
+use crate::expr::budget::run;
 use crate::expr::convert::{self, Result};
+use crate::expr::eval::{self, Env};
 use crate::expr::find::{NEEDLE_BYTES, Needle, Units};
 use crate::expr::types::{self, Class};
-use crate::expr::{Context, Expr};
+use crate::expr::{Context, Expr, Val};
 use crate::memory::{LARGE, Memory};
 use memchr::memmem::{self, Finder};
-use rauk_types::{Collation, TypeKind, Value, ValueRef};
+use rauk_types::{Collation, DataType, TypeKind, Value, ValueRef};
 use std::cmp::Ordering;
 
 pub const FUNCTIONS: &[Function] = &[
@@ -20,15 +22,18 @@ pub const FUNCTIONS: &[Function] = &[
     Function::new("LOCATE", 2, 3, rules::compared, locate_from),
     Function::new("REPLACE", 3, 3, replace_type, replace).unbounded(),
     Function::new("SUBSTRING_INDEX", 3, 3, substring_index_type, substring_index),
-    Function::new("FIELD", 2, u8::MAX, rules::compared, field).with_null(),
-    Function::new("ELT", 2, u8::MAX, elt_type, elt).with_null(),
+    Function {
+        walk: Some(field),
+        ..Function::new("FIELD", 2, u8::MAX, rules::compared, |_, _| Ok(Value::Null)).with_null()
+    },
+    Function::new("ELT", 2, u8::MAX, elt_type, elt).choosing(elt_choice),
     Function::new("FIND_IN_SET", 2, 2, rules::compared, find_in_set),
     Function::new("STRCMP", 2, 2, rules::compared, |c, _| {
         let order = collation(c, 0, 1).compare(&c.bytes(0), &c.bytes(1));
         Ok(Value::Int(order as i64))
     }),
     Function::new("EXPORT_SET", 3, 5, export_set_type, export_set).unbounded(),
-    Function::new("MAKE_SET", 2, u8::MAX, make_set_type, make_set).with_null(),
+    Function::new("MAKE_SET", 2, u8::MAX, make_set_type, make_set).choosing(make_set_choice),
 ];
 
 /// The collation in which two arguments compare: what an aggregation would give, decided by the types alone.
@@ -157,32 +162,67 @@ fn substring_index(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     Ok(c.string(part.to_vec()))
 }
 
-/// Compares as texts when all are, as numbers otherwise.
-fn field(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
-    if c.is_null(0) {
-        return Ok(Value::Int(0));
+/// Compares as texts when all are, as numbers otherwise. What stands behind an argument that is equal is not evaluated.
+fn field<'a>(arguments: &'a [Expr], env: &Env<'a>, context: &mut Context) -> Result<Val<'a>> {
+    let none = || Ok(Val::Own(Value::Int(0)));
+    let first = arguments[0].value(env, context)?;
+    if first.is_null() {
+        return none();
     }
-    let all = |f: fn(Class) -> bool| c.arguments.iter().all(|e| f(Class::of(&e.ty)));
-    let texts = all(|c| c.is_string() || c == Class::Null);
-    // As MySQL compares them here: 64 bits, whatever the sign.
-    let integers = all(|c| c == Class::Integer);
-    let collation = if texts { common_collation(c.arguments) } else { Collation::Binary };
-    let exact = all(|c| matches!(c, Class::Integer | Class::Decimal | Class::Null));
-    for i in (1..c.len()).filter(|i| !c.is_null(*i)) {
-        let found = if texts {
-            collation.compare(&c.bytes(0), &c.bytes(i)) == Ordering::Equal
-        } else if integers {
-            convert::to_bits(c.number(0), context)? == convert::to_bits(c.number(i), context)?
-        } else if exact {
-            c.decimal(0, context)? == c.decimal(i, context)?
-        } else {
-            c.f64(0, context)? == c.f64(i, context)?
-        };
-        if found {
-            return Ok(Value::Int(i as i64));
+    let held = eval::hold(&first, context)?;
+    let by = FieldBy::of(arguments);
+    for (at, argument) in arguments.iter().enumerate().skip(1) {
+        let value = argument.value(env, context)?;
+        if value.is_null() {
+            continue;
+        }
+        let bytes = first.bytes() + value.bytes();
+        context.budget.work(bytes)?;
+        let sides = [(&first, &arguments[0].ty), (&value, &argument.ty)];
+        if run(context.budget.runner(bytes), || by.are_equal(sides, context))? {
+            context.budget.memory.give(held);
+            return Ok(Val::Own(Value::Int(at as i64)));
         }
     }
-    Ok(Value::Int(0))
+    context.budget.memory.give(held);
+    none()
+}
+
+/// As what FIELD compares.
+enum FieldBy {
+    Text(Collation),
+    /// 64 bits, whatever the sign.
+    Bits,
+    Decimal,
+    Double,
+}
+
+impl FieldBy {
+    fn of(arguments: &[Expr]) -> FieldBy {
+        let all = |f: fn(Class) -> bool| arguments.iter().all(|e| f(Class::of(&e.ty)));
+        if all(|c| c.is_string() || c == Class::Null) {
+            FieldBy::Text(common_collation(arguments))
+        } else if all(|c| c == Class::Integer) {
+            FieldBy::Bits
+        } else if all(|c| matches!(c, Class::Integer | Class::Decimal | Class::Null)) {
+            FieldBy::Decimal
+        } else {
+            FieldBy::Double
+        }
+    }
+
+    fn are_equal(&self, sides: [(&Val<'_>, &DataType); 2], context: &mut Context) -> Result<bool> {
+        if let FieldBy::Text(collation) = self {
+            let [one, other] = sides.map(|(value, ty)| convert::text_bytes(value.as_ref(), ty));
+            return Ok(collation.compare(&one, &other) == Ordering::Equal);
+        }
+        let [one, other] = sides.map(|(value, ty)| convert::as_number(value.as_ref(), ty));
+        Ok(match self {
+            FieldBy::Bits => convert::to_bits(one, context)? == convert::to_bits(other, context)?,
+            FieldBy::Decimal => convert::to_decimal(one, context)? == convert::to_decimal(other, context)?,
+            _ => convert::to_f64(one, context)? == convert::to_f64(other, context)?,
+        })
+    }
 }
 
 fn elt_type(mut t: Typing<'_>) -> Result<Derived> {
@@ -190,15 +230,18 @@ fn elt_type(mut t: Typing<'_>) -> Result<Derived> {
     Ok(t.text(1..usize::MAX, length)?.nullable())
 }
 
-fn elt(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
-    if c.is_null(0) {
-        return Ok(Value::Null);
+fn elt_choice(first: &mut Val<'_>, ty: &DataType, context: &mut Context) -> Result<Chosen> {
+    let index = convert::to_i64(convert::as_number(first.as_ref(), ty), context)?;
+    *first = Val::Own(Value::Int(index));
+    Ok(Chosen::One(usize::try_from(index).unwrap_or(0)))
+}
+
+fn elt(c: &Call<'_, '_>, _: &mut Context) -> Result<Value> {
+    let ValueRef::Int(index) = c.value(0) else { return Ok(Value::Null) };
+    match usize::try_from(index) {
+        Ok(index @ 1..) if c.has(index) && !c.is_null(index) => Ok(c.string(c.bytes(index).into_owned())),
+        _ => Ok(Value::Null),
     }
-    let index = usize::try_from(c.int(0, context)?).unwrap_or(0);
-    if index == 0 || !c.has(index) || c.is_null(index) {
-        return Ok(Value::Null);
-    }
-    Ok(c.string(c.bytes(index).into_owned()))
 }
 
 fn find_in_set(c: &Call<'_, '_>, _: &mut Context) -> Result<Value> {
@@ -249,13 +292,18 @@ fn make_set_type(mut t: Typing<'_>) -> Result<Derived> {
     Ok(t.text(1..usize::MAX, length)?.nullable())
 }
 
+fn make_set_choice(first: &mut Val<'_>, ty: &DataType, context: &mut Context) -> Result<Chosen> {
+    let bits = convert::to_bits(convert::as_number(first.as_ref(), ty), context)?;
+    *first = Val::Own(Value::UInt(bits));
+    Ok(Chosen::Bits(bits))
+}
+
 fn make_set(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     if c.is_null(0) {
         return Ok(Value::Null);
     }
-    let bits = convert::to_bits(c.number(0), context)?;
-    let chosen = (1..c.len()).filter(|i| *i <= 64 && bits >> (i - 1) & 1 == 1 && !c.is_null(*i));
-    let parts: Vec<_> = chosen.map(|i| c.bytes(i)).collect();
+    // What is not chosen is NULL.
+    let parts: Vec<_> = (1..c.len()).filter(|i| !c.is_null(*i)).map(|i| c.bytes(i)).collect();
     if !c.fits(parts.iter().map(|part| part.len() + 1).sum::<usize>().saturating_sub(1), context) {
         return Ok(Value::Null);
     }

@@ -392,16 +392,21 @@ pub fn build(
             invisible: draft.invisible,
         });
     }
+    // As MySQL sorts them; a row collides with the first unique key that is taken.
     let rank = |index: &IndexSchema| match index.kind {
         IndexKind::Primary => 0,
-        IndexKind::Unique if index.parts.iter().all(|p| columns[p.column].nullable == Some(false)) => 1,
-        IndexKind::Unique | IndexKind::Elements(Elements { unique: true, .. }) => 2,
-        IndexKind::Ordered | IndexKind::Elements(_) => 3,
-        IndexKind::FullText(_) => 4,
+        IndexKind::Unique => {
+            let is_nullable = index.parts.iter().any(|p| columns[p.column].nullable != Some(false));
+            let has_prefix = index.parts.iter().any(|p| p.prefix.is_some());
+            1 + 2 * u8::from(is_nullable) + u8::from(has_prefix)
+        }
+        IndexKind::Elements(Elements { unique: true, .. }) => 4,
+        IndexKind::Ordered | IndexKind::Elements(_) => 5,
+        IndexKind::FullText(_) => 6,
     };
     out.sort_by_key(rank);
     // The first unique key over NOT NULL columns stands for a primary key that is not there.
-    if out.first().is_some_and(|index| index.invisible && rank(index) < 2) {
+    if out.first().is_some_and(|index| index.invisible && rank(index) < 3) {
         return Err(MysqlError::new(3522, "A primary key index cannot be invisible"));
     }
     Ok(out)
