@@ -22,10 +22,11 @@
 //!    chunks that the commit counts are in the stream ([`Mutation::CountNotChecked`]) \[14\]. So a stable naming entry
 //!    has stable chunks, and a chunk itself is waited for by nobody.
 //! 2. `Back` is appended before the locks of what is taken back are released ([`Mutation::BackAfterRelease`]) \[14\].
-//!    Every replica counts by the stream alone; *the harm without that is not a lost update*, since the naming entry has
-//!    counts, but that in-sync replicas find other counts and are removed. A kill appends `Back` too.
+//!    Every replica counts by the stream alone; *the harm without that is not a lost update*, since the naming entry
+//!    has counts, but that in-sync replicas find other counts and are removed. A kill appends `Back` too.
 //! 3. The opening of a view voids chunks that no entry names ([`Mutation::ChunksOutliveViews`]) \[14\]. Safety does not
-//!    rest on that, since a commit demands the view of its locks; but nobody else would say that the log may be released.
+//!    rest on that, since a commit demands the view of its locks; but nothing else would
+//!    say that the log may be released.
 //! 4. Readers pass over chunks without a naming entry ([`Mutation::ShowsOpenChunks`]). A follower makes them pending at
 //!    the naming entry before it acknowledges that ([`Mutation::NamedBeforePending`]) \[15\].
 //! 5. The log reaches back to the oldest chunk that stands ([`Mutation::ReleasedWhileOpen`]), *until what names it is
