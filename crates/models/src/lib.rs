@@ -1,4 +1,4 @@
-//! Models of the eight protocols on which the cluster's promises rest, small enough that a checker visits every
+//! Models of the ten protocols on which the cluster's promises rest, small enough that a checker visits every
 //! state: a development tool, nothing depends on it.
 //!
 //! * [`commit_takeover`]: a transaction over two participants, with crashes, promotions and competing take-overs.
@@ -8,6 +8,8 @@
 //! * [`follower_reads`]: reads of the newest state that a follower answers by itself.
 //! * [`group_entry`]: one entry over several partitions, each with a guard of its own.
 //! * [`bucket_move`]: a bucket that goes to another group.
+//! * [`group_split`]: groups that split and merge.
+//! * [`large_chunks`]: large transactions that reach replicas in chunks.
 //! * [`foreign_keys`]: inserts of child rows against deletes of their parents.
 //!
 //! Each says what it stands for, what it leaves out, which sizes were exhausted, and which rules of the design it
@@ -28,5 +30,7 @@ pub mod cuts;
 pub mod follower_reads;
 pub mod foreign_keys;
 pub mod group_entry;
+pub mod group_split;
 pub mod in_sync;
+pub mod large_chunks;
 pub mod least_timestamp;

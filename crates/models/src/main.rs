@@ -7,7 +7,8 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 use rauk_models::check::{self, Seen, Settles};
 use rauk_models::{
-    bucket_move, commit_takeover, cuts, follower_reads, foreign_keys, group_entry, in_sync, least_timestamp,
+    bucket_move, commit_takeover, cuts, follower_reads, foreign_keys, group_entry, group_split, in_sync, large_chunks,
+    least_timestamp,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -21,6 +22,8 @@ enum Name {
     ForeignKeys,
     GroupEntry,
     BucketMove,
+    GroupSplit,
+    LargeChunks,
     All,
 }
 
@@ -95,6 +98,24 @@ fn main() -> ExitCode {
         for (first, size) in bucket_move::sizes(options.large).into_iter().skip(options.skip) {
             let model = bucket_move::BucketMove { first, size, mutation: None };
             holds &= safe(&format!("{first:?} {size:?}"), model, options.threads);
+        }
+    }
+    if wanted(Name::GroupSplit) {
+        for (form, size) in group_split::sizes(options.large).into_iter().skip(options.skip) {
+            let model = group_split::GroupSplit { form, size, mutation: None };
+            holds &= safe(&format!("{form:?} {size:?}"), model.clone(), options.threads);
+            if !options.large {
+                holds &= settles(&model);
+            }
+        }
+    }
+    if wanted(Name::LargeChunks) {
+        for size in large_chunks::sizes(options.large).into_iter().skip(options.skip) {
+            let model = large_chunks::LargeChunks { size, mutation: None };
+            holds &= safe(&format!("{size:?}"), model.clone(), options.threads);
+            if !options.large {
+                holds &= settles(&model);
+            }
         }
     }
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
