@@ -31,7 +31,7 @@ fn orders(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
             };
             orders(change, names).into_iter().map(through).collect()
         }
-        Statement::Insert { source: Source::Rows(rows), .. } => of_values(statement, rows),
+        Statement::Insert { columns, source: Source::Rows(rows), .. } => of_values(statement, columns, rows, names),
         Statement::Update { from: From::Join { .. }, set, .. } => of_assignments(statement, set),
         Statement::Update { from: From::Table { .. }, order, .. } if order.is_empty() && names.has_foreign_keys() => {
             of_rows(statement, names)
@@ -72,12 +72,24 @@ fn of_assignments(statement: &Statement, set: &[(Expr, Expr)]) -> Vec<Statement>
 }
 
 /// All rows before the first is stored, which a subquery of the next may read, as what its cascade leaves.
-fn of_values(statement: &Statement, rows: &[Vec<Expr>]) -> Vec<Statement> {
+fn of_values(statement: &Statement, columns: &[String], rows: &[Vec<Expr>], names: &Names<'_>) -> Vec<Statement> {
     let is_query = |expr: &Expr| matches!(expr, Expr::Subquery { .. });
-    let is_default = |expr: &Expr| matches!(expr, Expr::Literal { text, .. } if text == "DEFAULT");
-    if !rows.iter().flatten().any(is_query) || rows.iter().flatten().any(is_default) {
+    if !rows.iter().flatten().any(is_query) {
         return Vec::new();
     }
+    // DEFAULT is no expression of a SELECT.
+    let value = |(at, expr): (usize, &Expr)| match expr {
+        Expr::Literal { text, class } if text == "DEFAULT" => {
+            let column = names.target()?.column(columns.get(at)?).filter(|column| column.generated.is_none())?;
+            match &column.default {
+                Some(default) => Some(Expr::literal(default.clone(), *class)),
+                None => column.nullable.then(|| Expr::literal("NULL", *class)),
+            }
+        }
+        other => Some(other.clone()),
+    };
+    let row_values = |row: &Vec<Expr>| row.iter().enumerate().map(value).collect::<Option<Vec<Expr>>>();
+    let Some(rows): Option<Vec<Vec<Expr>>> = rows.iter().map(row_values).collect() else { return Vec::new() };
     let select = |row: &Vec<Expr>| {
         let item = |(at, expr): (usize, &Expr)| Item { expr: expr.clone(), alias: format!("value_{at}") };
         Query::of(Body::Select(Box::new(Select::of(row.iter().enumerate().map(item).collect()))))

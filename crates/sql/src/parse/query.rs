@@ -218,12 +218,7 @@ impl Parser<'_> {
         let filter = self.where_clause()?;
         let (mut group_by, mut rollup) = (vec![], false);
         if self.accept_kws(&["GROUP", "BY"]) {
-            group_by = self.comma_separated(|p| {
-                let expr = p.expr()?;
-                // Deprecated before MySQL 8, and without effect then.
-                let _ = p.accept_any_kw(&["ASC", "DESC"]);
-                Ok(expr)
-            })?;
+            group_by = self.comma_separated(Self::expr)?;
             rollup = self.accept_kws(&["WITH", "ROLLUP"]);
         }
         let having = if self.accept_kw("HAVING") { Some(self.expr()?) } else { None };

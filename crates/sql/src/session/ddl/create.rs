@@ -334,13 +334,14 @@ fn forget_ids(draft: &mut TableDraft) {
 fn of_result(column: &ResultColumn) -> columns::ColumnDraft {
     let mut ty = types::of_expression(column.ty);
     if column.org_table.is_empty() {
-        ty = types::of_long_text(ty);
+        ty = types::of_short_integer(types::of_long_text(ty));
     }
     columns::ColumnDraft {
         id: None,
         name: column.name.clone(),
         ty,
-        nullable: Some(column.nullable),
+        // A primary key makes it NOT NULL.
+        nullable: (!column.nullable).then_some(false),
         default: columns::DefaultDraft::NotGiven,
         on_update_now: false,
         auto_increment: false,

@@ -463,6 +463,16 @@ pub fn of_long_text(ty: DataType) -> DataType {
     }
 }
 
+/// The type of an integer that is no column's: one of so few digits that they fit is an INT.
+pub fn of_short_integer(ty: DataType) -> DataType {
+    match ty.kind {
+        TypeKind::BigInt if (1..10).contains(&ty.length) => {
+            DataType { unsigned: ty.unsigned, ..DataType::new(TypeKind::Int) }
+        }
+        _ => ty,
+    }
+}
+
 /// The type of a column that holds an expression's values.
 pub fn of_expression(ty: DataType) -> DataType {
     let ty = expr::plain_type(ty);
