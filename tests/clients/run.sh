@@ -90,6 +90,9 @@ done
 echo "-- drivers: PyMySQL, mysql-connector-python, go-sql-driver, Connector/J"
 RAUK_HOST=127.0.0.1 RAUK_PORT=$port RAUK_USER=root RAUK_PASSWORD= ./drivers.sh
 
+echo "-- rules of accounts about TLS, on a server of their own"
+./tls.sh "$rauk"
+
 echo "-- the server stops cleanly"
 kill -TERM "$server"
 wait "$server"

@@ -73,6 +73,7 @@ fn schema(primary_ordered: bool, secondary: bool) -> Arc<TableSchema> {
         checks: Vec::new(),
         entry_of: None,
         foreign_keys: Vec::new(),
+        storage: Default::default(),
         layouts,
     })
 }

@@ -76,6 +76,7 @@ fn schema() -> Arc<TableSchema> {
         checks: Vec::new(),
         entry_of: None,
         foreign_keys: Vec::new(),
+        storage: Default::default(),
         layouts,
     })
 }

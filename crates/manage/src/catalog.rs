@@ -158,6 +158,10 @@ impl Catalog {
                 let database = Database { name: name.clone(), collation: *collation };
                 self.databases.insert(name.clone(), database);
             }
+            Command::AlterDatabase { name, collation } => {
+                let database = self.databases.get_mut(name);
+                database.ok_or_else(|| CatalogError::UnknownDatabase(name.clone()))?.collation = *collation;
+            }
             Command::DropDatabase { name } => {
                 if self.databases.remove(name).is_none() {
                     return Err(CatalogError::UnknownDatabase(name.clone()));
@@ -556,6 +560,7 @@ pub(crate) mod tests {
             checks: Vec::new(),
             entry_of: None,
             foreign_keys: Vec::new(),
+            storage: Default::default(),
         })
     }
 
@@ -748,6 +753,7 @@ pub(crate) mod tests {
             let db = prop_oneof![Just("d"), Just("e")];
             let one = prop_oneof![
                 db.clone().prop_map(|n| Command::CreateDatabase { name: n.into(), collation: Collation::DEFAULT }),
+                db.clone().prop_map(|n| Command::AlterDatabase { name: n.into(), collation: Collation::Utf8mb4Bin }),
                 db.clone().prop_map(|n| Command::DropDatabase { name: n.into() }),
                 (1u32..20, db.clone(), name.clone())
                     .prop_map(|(i, d, n)| Command::CreateTables { tables: vec![table(i, d, n)] }),

@@ -140,6 +140,11 @@ pub enum Command {
         table: TableId,
         changes: Vec<(ColumnId, Option<Arc<str>>)>,
     },
+    /// The collation of tables that are made in a database from now on.
+    AlterDatabase {
+        name: String,
+        collation: Collation,
+    },
 }
 
 /// Database and name.

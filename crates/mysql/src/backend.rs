@@ -4,6 +4,7 @@ use rauk_types::{MysqlError, Value};
 use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Who connected, after authentication.
 #[derive(Clone, Debug)]
@@ -32,6 +33,17 @@ pub struct ConnectionInfo {
     pub tls_cipher: Option<String>,
     /// Connection attributes (`program_name`, …).
     pub attributes: Vec<(String, String)>,
+}
+
+/// How long a session waits for its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For the next command (wait_timeout).
+    pub idle: Duration,
+    /// Within a packet or a file (net_read_timeout).
+    pub read: Duration,
+    /// While the client does not take an answer (net_write_timeout).
+    pub write: Duration,
 }
 
 /// What is stored of an account.
@@ -94,6 +106,8 @@ pub trait Backend: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Self::Session, MysqlError>> + Send;
     fn server_version(&self) -> String;
     fn max_allowed_packet(&self) -> usize;
+    /// From the connection to the session.
+    fn connect_timeout(&self) -> Duration;
 }
 
 pub trait Session: Send {
@@ -117,8 +131,7 @@ pub trait Session: Send {
     fn statistics(&self) -> String;
     fn status(&self) -> ServerStatus;
     fn max_allowed_packet(&self) -> usize;
-    /// How long the connection may be idle (wait_timeout).
-    fn idle_timeout(&self) -> std::time::Duration;
+    fn timeouts(&self) -> Timeouts;
     /// What interrupts the running statement, from any thread.
     fn interrupter(&self) -> impl Fn() + Send + Sync + 'static;
     /// Resolves when the connection was killed.

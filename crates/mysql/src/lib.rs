@@ -28,7 +28,7 @@ mod statement_text;
 pub mod tls;
 pub mod workers;
 
-pub use backend::{Account, Backend, Certificate, ConnectionInfo, Prepared, Session, Transport};
+pub use backend::{Account, Backend, Certificate, ConnectionInfo, Prepared, Session, Timeouts, Transport};
 pub use connection::stream::Socket;
 pub use server::{Counters, Limits, Phase, Server, ServerOptions, Totals};
 pub use tls::TlsOptions;

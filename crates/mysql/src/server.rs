@@ -15,7 +15,6 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
 use tokio::sync::{OnceCell, Semaphore, watch};
 
 /// Passwords that are hashed at a time, so that guessing cannot take the machine.
@@ -26,25 +25,13 @@ const HASHERS: usize = 2;
 pub struct Limits {
     /// Sessions, and again so many clients that have not yet proven who they are.
     pub max_connections: usize,
-    /// From the connection to the session.
-    pub connect_timeout: Duration,
-    /// Silence within a packet (net_read_timeout).
-    pub read_timeout: Duration,
-    /// How long a client may leave an answer untaken (net_write_timeout).
-    pub write_timeout: Duration,
     /// Rows that one open cursor keeps, in bytes.
     pub cursor_bytes: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits {
-            max_connections: 4096,
-            connect_timeout: Duration::from_secs(10),
-            read_timeout: Duration::from_secs(30),
-            write_timeout: Duration::from_secs(60),
-            cursor_bytes: 64 * 1024 * 1024,
-        }
+        Limits { max_connections: 4096, cursor_bytes: 64 * 1024 * 1024 }
     }
 }
 

@@ -4,7 +4,7 @@ mod support;
 use rauk_types::error::codes;
 use std::time::Duration;
 use support::client::{Client, DEPRECATE_EOF};
-use support::{backend::Scripted, eventually, limits, run, run_default};
+use support::{backend::Scripted, eventually, run, run_default, with_timeouts};
 
 const LOCAL_FILES: u32 = 1 << 7;
 
@@ -77,7 +77,7 @@ fn who_gives_no_files_is_not_asked() {
 
 #[test]
 fn clients_that_go_or_keep_silent_in_the_middle() {
-    let running = run(Scripted::default(), limits(|l| l.read_timeout = Duration::from_millis(200)));
+    let running = run(with_timeouts(|t| t.read = Duration::from_millis(200)), Default::default());
     let sessions = || running.backend.sessions.load(std::sync::atomic::Ordering::Relaxed);
     let begin = |client: &mut Client| {
         client.command(b"\x03LOAD INFILE file");

@@ -153,7 +153,8 @@ fn guessing_with_many_connections_is_slowed() {
 
 #[test]
 fn a_client_that_says_nothing_is_dropped() {
-    let running = run(Scripted::default(), limits(|l| l.connect_timeout = Duration::from_millis(100)));
+    let running =
+        run(Scripted { connect_timeout: Duration::from_millis(100), ..Scripted::default() }, Default::default());
     let mut silent = Client::connect(running.port).unwrap();
     let mut half = Client::connect(running.port).unwrap();
     half.stream.write_all(&[200, 0, 0, 1, 5]).unwrap();

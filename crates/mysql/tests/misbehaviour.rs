@@ -5,7 +5,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::time::{Duration, Instant};
 use support::client::{self, Client};
-use support::{backend::Scripted, eventually, limits, run, run_default};
+use support::{backend::Scripted, eventually, run, run_default, with_timeouts};
 
 #[test]
 fn too_large_is_refused_and_the_connection_goes_on() {
@@ -36,7 +36,7 @@ fn packets_out_of_order() {
 
 #[test]
 fn half_a_packet_and_silence() {
-    let running = run(Scripted::default(), limits(|l| l.read_timeout = Duration::from_millis(200)));
+    let running = run(with_timeouts(|t| t.read = Duration::from_millis(200)), Default::default());
     let mut client = running.client();
     // Slow, but going on: allowed.
     for byte in b"\x09\0\0\0\x03SELECT 1" {
@@ -57,7 +57,7 @@ fn half_a_packet_and_silence() {
 
 #[test]
 fn idle_for_too_long() {
-    let running = run(Scripted { idle_timeout: Duration::from_millis(100), ..Scripted::default() }, Default::default());
+    let running = run(with_timeouts(|t| t.idle = Duration::from_millis(100)), Default::default());
     let mut client = running.client();
     client.query("SLEEP 300").unwrap();
     client.sequence = 0;
@@ -68,7 +68,7 @@ fn idle_for_too_long() {
 
 #[test]
 fn a_client_that_never_reads() {
-    let running = run(Scripted::default(), limits(|l| l.write_timeout = Duration::from_millis(300)));
+    let running = run(with_timeouts(|t| t.write = Duration::from_millis(300)), Default::default());
     let mut client = running.client();
     client.command(b"\x03ROWS 1000000 1000");
     // A gigabyte does not go anywhere; the server gives up and holds nothing.

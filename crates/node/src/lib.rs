@@ -50,7 +50,7 @@ pub use rauk_manage::SettingChange;
 pub use rauk_manage::histograms::TableHistograms;
 pub use runtime::Runtime;
 pub use runtime::threads::{Threads, block_on};
-pub use scan::pushdown::{Evaluator, Fate, FilterPushdown, MAX_PROGRAM, Pushdown, RowProgram};
+pub use scan::pushdown::{CountPushdown, Evaluator, Fate, FilterPushdown, MAX_PROGRAM, Pushdown, RowProgram};
 pub use scan::{Page, SMALL_TABLE, ScanBatch, ScanCursor, ScanSpec};
 pub use table::io::IoCounts;
 pub use temporary::TemporaryMemory;

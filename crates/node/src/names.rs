@@ -95,6 +95,7 @@ impl Names {
                 checks: Vec::new(),
                 entry_of: None,
                 foreign_keys: Vec::new(),
+                storage: Default::default(),
             };
             let shared = TableShared::new(&schema, 1, 1);
             TableInfo::new(Arc::new(schema), shared, |_| unreachable!("it has no unique index"))

@@ -29,6 +29,7 @@ pub struct Registry {
     pub remote_scan_rows: AtomicU64,
     pub remote_scan_bytes: AtomicU64,
     pub remote_scan_answers: AtomicU64,
+    pub remote_operations: AtomicU64,
 }
 
 /// With what a transaction was begun.
@@ -143,6 +144,8 @@ pub struct Counters {
     pub remote_scan_rows: u64,
     pub remote_scan_bytes: u64,
     pub remote_scan_answers: u64,
+    /// Operations of transactions that other nodes were asked for.
+    pub remote_operations: u64,
     /// Position of the redo log's end.
     pub redo_end: u64,
     /// Bytes of redo segments in use.
@@ -228,6 +231,7 @@ impl Node {
             remote_scan_rows: read(&self.registry.remote_scan_rows),
             remote_scan_bytes: read(&self.registry.remote_scan_bytes),
             remote_scan_answers: read(&self.registry.remote_scan_answers),
+            remote_operations: read(&self.registry.remote_operations),
             redo_end: self.log.end_lsn().0,
             redo_live_bytes: self.log.live_bytes(),
             memory_used: self.budget.used(),

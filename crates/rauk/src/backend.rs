@@ -62,6 +62,7 @@ impl protocol::Backend for Backend {
             found_rows: info.found_rows,
             ignore_space: info.ignore_space,
             local_files: info.local_files,
+            interactive: info.interactive,
             handles_expired_passwords: info.handles_expired_passwords,
             tls_cipher: info.tls_cipher,
             attributes: info.attributes,
@@ -75,6 +76,10 @@ impl protocol::Backend for Backend {
 
     fn max_allowed_packet(&self) -> usize {
         self.0.max_allowed_packet()
+    }
+
+    fn connect_timeout(&self) -> Duration {
+        self.0.connect_timeout()
     }
 }
 
@@ -133,8 +138,9 @@ impl protocol::Session for Connection {
         self.0.max_allowed_packet()
     }
 
-    fn idle_timeout(&self) -> Duration {
-        self.0.idle_timeout()
+    fn timeouts(&self) -> protocol::Timeouts {
+        let (idle, read, write) = self.0.timeouts();
+        protocol::Timeouts { idle, read, write }
     }
 
     fn interrupter(&self) -> impl Fn() + Send + Sync + 'static {

@@ -112,6 +112,7 @@ impl Source {
                 ("remote_scan_rows", "Rows that other nodes sent to scans", node.remote_scan_rows),
                 ("remote_scan_bytes", "Bytes of rows that other nodes sent to scans", node.remote_scan_bytes),
                 ("remote_scan_answers", "Answers of other nodes to scans and lookups", node.remote_scan_answers),
+                ("remote_operations", "Operations that other nodes were asked for", node.remote_operations),
                 ("checkpoints", "Checkpoints finished", node.checkpoints),
                 ("checkpoint_failures", "Checkpoints given up", node.checkpoint_failures),
             ],

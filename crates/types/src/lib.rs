@@ -44,6 +44,8 @@ pub use json::JsonRef;
 pub use key::{KeyDef, KeyPart};
 pub use members::Members;
 pub use row::{Covering, Field, FieldKind, LargeValue, RowImage, RowLayout, RowView};
-pub use schema::{CheckConstraint, Column, ColumnDefault, Generated, IndexKind, IndexPart, IndexSchema, TableSchema};
+pub use schema::{
+    CheckConstraint, Column, ColumnDefault, Generated, IndexKind, IndexPart, IndexSchema, StorageClauses, TableSchema,
+};
 pub use value::{Value, ValueRef};
 pub use view::{ViewAlgorithm, ViewCheck, ViewSchema, ViewSecurity};

@@ -68,9 +68,37 @@ pub struct TableSchema {
     /// What its rows refer to, in the order of declaration.
     #[serde(default)]
     pub foreign_keys: Vec<ForeignKey>,
+    #[serde(default)]
+    pub storage: StorageClauses,
     /// Every layout that rows of this table may still have, oldest first; the last one is written, and lists `columns` in
     /// their order ([`TableSchema::add_layout`]).
     pub layouts: Vec<Arc<RowLayout>>,
+}
+
+/// Clauses about how a server stores a table. They change nothing here; SHOW CREATE TABLE shows them again, so that a
+/// dump of the definition says what its author wrote.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageClauses {
+    /// Options of the table by name, in the order in which they are shown.
+    pub options: Vec<(String, String)>,
+    /// STORAGE and COLUMN_FORMAT, as they are shown.
+    pub columns: Vec<(ColumnId, String)>,
+    /// USING BTREE and KEY_BLOCK_SIZE, as they are shown.
+    pub indexes: Vec<(IndexId, String)>,
+}
+
+impl StorageClauses {
+    pub fn option(&self, name: &str) -> Option<&str> {
+        self.options.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    pub fn of_column(&self, id: ColumnId) -> &str {
+        self.columns.iter().find(|(known, _)| *known == id).map_or("", |(_, text)| text)
+    }
+
+    pub fn of_index(&self, id: IndexId) -> &str {
+        self.indexes.iter().find(|(known, _)| *known == id).map_or("", |(_, text)| text)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -270,6 +298,7 @@ impl TableSchema {
             checks: Vec::new(),
             entry_of: None,
             foreign_keys: Vec::new(),
+            storage: Default::default(),
         }
     }
 

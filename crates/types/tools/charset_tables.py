@@ -6,7 +6,8 @@
 src/charset/tables/single_byte.bin: for each set of SETS the characters of the codes 80 to FF, 16 bits each, little-endian; 0: none.
 src/collation/tables/single_byte.bin: for each collation of ORDERS the weight of each code, 256 bytes; behind them the second weights of
 latin1_german2_ci, 0 where a code has one.
-src/collation/tables/gbk_chinese.bin: the weights of the codes that gbk has, in their order, 16 bits each, little-endian.
+src/charset/tables/big5.bin, gb2312.bin: the characters of all codes of two bytes, in their order, 16 bits each, little-endian; 0: none.
+src/collation/tables/SET_chinese.bin: the weights of the codes that big5, gb2312 and gbk have, in their order, 16 bits each, little-endian.
 """
 import sys
 from pathlib import Path
@@ -19,6 +20,12 @@ cp866_general_ci dec8_swedish_ci geostd8_general_ci greek_general_ci hebrew_gene
 koi8u_general_ci latin1_danish_ci latin1_general_ci latin1_general_cs latin1_german1_ci latin1_german2_ci latin1_spanish_ci
 latin1_swedish_ci latin2_croatian_ci latin2_general_ci latin2_hungarian_ci latin5_turkish_ci latin7_estonian_cs latin7_general_ci
 latin7_general_cs macce_general_ci macroman_general_ci""".split()
+
+# The first and second bytes of codes of two.
+DOUBLE = {
+    "big5": (range(0xA1, 0xFA), [*range(0x40, 0x7F), *range(0xA1, 0xFF)]),
+    "gb2312": (range(0xA1, 0xF8), range(0xA1, 0xFF)),
+}
 
 
 def said(directory, name):
@@ -46,10 +53,17 @@ def main(directory):
             assert name == "latin1_german2_ci", name
             seconds = bytes(int(weights[code][2:] or "0", 16) for code in range(256))
     (source / "collation/tables/single_byte.bin").write_bytes(orders + seconds)
-    codes = {int(code, 16): character for character, code in said(directory, "enc_gbk").items()}
-    weights = said(directory, "w_gbk_chinese_ci")
-    by_code = words(int(weights[codes[code]], 16) for code in sorted(codes))
-    (source / "collation/tables/gbk_chinese.bin").write_bytes(by_code)
+    for name, (leads, trails) in DOUBLE.items():
+        decoded = {code: int(character, 16) for code, character in said(directory, f"dec2_{name}").items() if len(character) == 8}
+        characters = words(
+            0 if decoded[code] == 0x3F else decoded[code] for code in (lead << 8 | trail for lead in leads for trail in trails)
+        )
+        (source / f"charset/tables/{name}.bin").write_bytes(characters)
+    for name in ["big5", "gb2312", "gbk"]:
+        codes = {int(code, 16): character for character, code in said(directory, f"enc_{name}").items()}
+        weights = said(directory, f"w_{name}_chinese_ci")
+        by_code = words(int(weights[codes[code]], 16) for code in sorted(codes))
+        (source / f"collation/tables/{name}_chinese.bin").write_bytes(by_code)
 
 
 main(*sys.argv[1:])

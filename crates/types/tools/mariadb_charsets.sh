@@ -15,7 +15,7 @@ run "CREATE TABLE c (n INT PRIMARY KEY, c VARCHAR(1) CHARACTER SET utf8mb4);
      INSERT INTO c SELECT seq, CONVERT(CHAR(seq USING utf32) USING utf8mb4) FROM seq_0_to_65535 WHERE seq NOT BETWEEN 55296 AND 57343;
      CREATE TABLE one (n INT PRIMARY KEY, b VARBINARY(2)); INSERT INTO one SELECT seq, UNHEX(LPAD(HEX(seq), 2, '0')) FROM seq_0_to_255;
      CREATE TABLE two (n INT PRIMARY KEY, b VARBINARY(2)); INSERT INTO two SELECT seq, UNHEX(HEX(seq)) FROM seq_32768_to_65535"
-double="cp932 euckr gbk sjis"
+double="big5 cp932 euckr gb2312 gbk sjis"
 single="armscii8 ascii cp1250 cp1251 cp1256 cp1257 cp850 cp852 cp866 dec8 geostd8 greek hebrew hp8 keybcs2 koi8r koi8u latin1 latin2 latin5
   latin7 macce macroman"
 has() { echo "(n < 128 OR HEX(CONVERT(c USING $1)) <> '3F')"; }

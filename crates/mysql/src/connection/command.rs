@@ -5,7 +5,7 @@
 use super::link::{Channel, ChannelError, Link};
 use super::plain_ok;
 use super::stream::Peer;
-use crate::backend::{Backend, Prepared, Session};
+use crate::backend::{Backend, Prepared, Session, Timeouts};
 use crate::constants::{capability, code, command, status as flag};
 use crate::handshake::{self, Login};
 use crate::packet::read::{Fields, Malformed};
@@ -59,8 +59,7 @@ pub struct Commands<'a, B: Backend> {
     stopped: Option<Stop>,
     timer: Pin<Box<Sleep>>,
     watch: Watch,
-    idle_timeout: Duration,
-    read_timeout: Duration,
+    timeouts: Timeouts,
 }
 
 /// What a statement that waits is watched for.
@@ -93,7 +92,8 @@ impl<'a, B: Backend> Commands<'a, B> {
     ) -> Self {
         let killed: Signal<()> = Box::pin(session.killed());
         let drained: Signal<()> = Box::pin(server.phase_reached(Phase::Draining));
-        let idle_timeout = session.idle_timeout();
+        let timeouts = session.timeouts();
+        channel.link.set_write_timeout(timeouts.write);
         let peer = channel.link.stream.peer();
         let closing: Signal<()> = Box::pin(server.phase_reached(Phase::Closing));
         channel.link.end_waits_with(Box::pin(first(Box::pin(session.killed()), closing)));
@@ -111,9 +111,8 @@ impl<'a, B: Backend> Commands<'a, B> {
                 interrupt: server.interrupts().register(Arc::new(session.interrupter())),
                 timer: None,
             },
-            timer: Box::pin(sleep_until(Instant::now() + idle_timeout)),
-            idle_timeout,
-            read_timeout: server.limits().read_timeout,
+            timer: Box::pin(sleep_until(Instant::now() + timeouts.idle)),
+            timeouts,
             session,
         }
     }
@@ -156,11 +155,12 @@ impl<'a, B: Backend> Commands<'a, B> {
     async fn next(&mut self) -> Result<Option<Packet>, Exit> {
         self.channel.reader.set_sequence(0);
         self.channel.reader.set_limit(self.session.max_allowed_packet());
-        let idle_timeout = self.session.idle_timeout();
+        let timeouts = self.session.timeouts();
         let idle_since = Instant::now();
-        if idle_timeout != self.idle_timeout {
-            self.idle_timeout = idle_timeout;
-            self.timer.as_mut().reset(idle_since + idle_timeout);
+        if timeouts != self.timeouts {
+            self.timeouts = timeouts;
+            self.channel.link.set_write_timeout(timeouts.write);
+            self.timer.as_mut().reset(idle_since + timeouts.idle);
         }
         // When part of a packet is there, its rest must come within the read timeout after the last bytes.
         let mut half: Option<(u64, Instant)> = None;
@@ -171,7 +171,7 @@ impl<'a, B: Backend> Commands<'a, B> {
             if self.channel.in_packet() {
                 let reads = self.channel.reads;
                 if half.is_none_or(|(seen, _)| seen != reads) {
-                    let deadline = Instant::now() + self.read_timeout;
+                    let deadline = Instant::now() + timeouts.read;
                     if half.is_none() {
                         self.timer.as_mut().reset(deadline);
                     }
@@ -190,7 +190,7 @@ impl<'a, B: Backend> Commands<'a, B> {
                 None => {}
             }
             while self.timer.as_mut().poll(cx).is_ready() {
-                let deadline = half.map_or(idle_since + idle_timeout, |(_, deadline)| deadline);
+                let deadline = half.map_or(idle_since + timeouts.idle, |(_, deadline)| deadline);
                 if Instant::now() >= deadline {
                     return Poll::Ready(Err(None));
                 }
@@ -257,7 +257,7 @@ impl<'a, B: Backend> Commands<'a, B> {
                 if context.capabilities & capability::LOCAL_FILES != 0 && may_load(&text) {
                     // The packet's place is needed for those of the file.
                     let text = text.into_owned();
-                    let mut sink = Sink::with_file(self.channel, context, status, self.read_timeout);
+                    let mut sink = Sink::with_file(self.channel, context, status, self.timeouts.read);
                     let (outcome, next) = until(self.session.query(&text, &mut sink), &mut self.watch).await;
                     sink.finish(outcome);
                     return Ok(next);

@@ -106,6 +106,10 @@ impl Link {
         Ok(())
     }
 
+    pub fn set_write_timeout(&mut self, timeout: Duration) {
+        self.write_timeout = timeout;
+    }
+
     /// From when on a client that takes nothing is not waited for any more.
     pub fn end_waits_with(&mut self, end: Pin<Box<dyn Future<Output = ()> + Send>>) {
         self.end = Some(Ending(end));

@@ -49,7 +49,8 @@ pub async fn serve<B: Backend>(
     counters: Arc<Counters>,
 ) {
     let limits = server.limits();
-    let mut channel = Channel::new(Stream::Plain(socket), handshake::MAX_PACKET, limits.write_timeout);
+    let patience = server.backend().connect_timeout();
+    let mut channel = Channel::new(Stream::Plain(socket), handshake::MAX_PACKET, patience);
     counters.connections.fetch_add(1, Relaxed);
     let Some(handshaking) = server.admit_handshake(peer) else {
         counters.aborted_connects.fetch_add(1, Relaxed);
@@ -57,7 +58,7 @@ pub async fn serve<B: Backend>(
         channel.close(LINGER).await;
         return;
     };
-    let deadline = Instant::now() + limits.connect_timeout;
+    let deadline = Instant::now() + patience;
     let greeted = timeout_at(deadline, async {
         let nonce = greet(&server, &mut channel, connection_id).await?;
         let client = introduce(&server, &mut channel).await?;
@@ -119,7 +120,7 @@ pub async fn serve<B: Backend>(
                 client.login = login;
                 client.collation = collation.unwrap_or(client.collation);
                 channel.reader.set_limit(handshake::MAX_PACKET);
-                let deadline = Instant::now() + limits.connect_timeout;
+                let deadline = Instant::now() + server.backend().connect_timeout();
                 let again = authenticate(&server, &mut channel, &client.login, None, peer);
                 match timeout_at(deadline, again).await.unwrap_or(Err(Refusal::Gone)) {
                     Ok(found) => account = found,

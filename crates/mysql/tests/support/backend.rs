@@ -3,7 +3,7 @@
 //! Users: `root` without a password, `native` and `sha2` with the password `secret`, `locked`. Statements are separated by `;` when the client
 //! allows several; see `statement` for what there is.
 use rauk_mysql::auth::{native, sha2};
-use rauk_mysql::{Account, Backend, ConnectionInfo, Prepared, Session, Transport};
+use rauk_mysql::{Account, Backend, ConnectionInfo, Prepared, Session, Timeouts, Transport};
 use rauk_types::result::{Completion, ResultColumn, ResultSink, ServerStatus, SessionChange};
 use rauk_types::{Collation, DataType, Date, DateTime, Decimal, MysqlError, Time, TypeKind, Value, ValueRef};
 use std::collections::BTreeMap;
@@ -21,7 +21,8 @@ pub struct Scripted {
     /// How often a running statement was interrupted.
     pub interrupted: AtomicUsize,
     pub max_allowed_packet: usize,
-    pub idle_timeout: Duration,
+    pub timeouts: Timeouts,
+    pub connect_timeout: Duration,
     pub require_secure_transport: bool,
     /// Of the last login that was judged.
     pub transport: Mutex<Transport>,
@@ -48,7 +49,12 @@ impl Default for Scripted {
             kills: Mutex::default(),
             interrupted: AtomicUsize::new(0),
             max_allowed_packet: 64 << 20,
-            idle_timeout: Duration::from_secs(3600),
+            timeouts: Timeouts {
+                idle: Duration::from_secs(3600),
+                read: Duration::from_secs(30),
+                write: Duration::from_secs(60),
+            },
+            connect_timeout: Duration::from_secs(10),
             require_secure_transport: false,
             transport: Mutex::default(),
         }
@@ -112,6 +118,10 @@ impl Backend for Scripted {
 
     fn max_allowed_packet(&self) -> usize {
         self.max_allowed_packet
+    }
+
+    fn connect_timeout(&self) -> Duration {
+        self.connect_timeout
     }
 }
 
@@ -508,8 +518,8 @@ impl Session for Script {
         self.backend.max_allowed_packet
     }
 
-    fn idle_timeout(&self) -> Duration {
-        self.backend.idle_timeout
+    fn timeouts(&self) -> Timeouts {
+        self.backend.timeouts
     }
 
     fn interrupter(&self) -> impl Fn() + Send + Sync + 'static {

@@ -30,6 +30,12 @@ pub fn run_default() -> Running {
     run(Scripted::default(), ServerOptions::default())
 }
 
+pub fn with_timeouts(change: impl FnOnce(&mut rauk_mysql::Timeouts)) -> backend::Scripted {
+    let mut scripted = backend::Scripted::default();
+    change(&mut scripted.timeouts);
+    scripted
+}
+
 pub fn limits(change: impl FnOnce(&mut Limits)) -> ServerOptions {
     let mut options = ServerOptions::default();
     change(&mut options.limits);

@@ -91,6 +91,16 @@ impl Database {
         Ok(())
     }
 
+    /// Changes the collation that tables made from now on have.
+    pub async fn alter_database(&self, name: &str, collation: Collation) -> Result<(), NodeError> {
+        self.node.check_running()?;
+        let command = Command::AlterDatabase { name: name.to_string(), collation };
+        match self.node.cluster() {
+            Some(cluster) => cluster::change_catalog(self.place(cluster), command).await,
+            None => self.node.change_catalog(&command).map(|_| ()),
+        }
+    }
+
     /// Drops its tables and views as well; gives how many of both.
     pub async fn drop_database(&self, name: &str, wait: impl Into<DdlWait<'_>>) -> Result<u64, NodeError> {
         let wait = wait.into();

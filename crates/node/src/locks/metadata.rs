@@ -273,10 +273,15 @@ impl MetadataLock {
                 _ => Poll::Pending,
             }
         }));
-        match select(waited, runtime.sleep(timeout)).await {
+        let begun = runtime.now();
+        let result = match select(waited, runtime.sleep(timeout)).await {
             Either::Left((result, _)) => result,
             Either::Right(_) => Err(NodeError::LockTimeout),
+        };
+        if let Some(interrupt) = interrupt {
+            interrupt.note_wait(runtime.now().saturating_sub(begun));
         }
+        result
     }
 }
 

@@ -248,6 +248,7 @@ enum Waited {
 /// Waits for the lock that the transaction has just been queued for.
 async fn wait_for_lock(node: &Node, partition: u16, id: TxnId, caller: &Caller<'_>) -> Result<(), NodeError> {
     let entered = LeaveOnDrop(node, id);
+    let begun = node.runtime.now();
     node.waits.detect(id);
     let mut timeout = None;
     let waited = poll_fn(|cx| {
@@ -262,6 +263,7 @@ async fn wait_for_lock(node: &Node, partition: u16, id: TxnId, caller: &Caller<'
     })
     .await;
     drop(entered);
+    caller.interrupt.note_wait(node.runtime.now().saturating_sub(begun));
     let error = match waited {
         Waited::Lock(Outcome::Granted) => return Ok(()),
         Waited::Lock(Outcome::Deadlock) if caller.names => NodeError::NameDeadlock,

@@ -93,6 +93,18 @@ pub enum Op<'a> {
         act: NameAct,
     },
     LookUp(LookUp<'a>),
+    /// Locks the rows that there are among these; the visitor is shown their numbers ([`Seen::Key`], four bytes, little end
+    /// first).
+    LockMany {
+        #[serde(borrow)]
+        keys: Vec<Key<'a>>,
+        #[serde(with = "Mode")]
+        mode: LockMode,
+        #[serde(with = "Policy")]
+        wait: WaitPolicy,
+        /// How many have been looked at.
+        done: u32,
+    },
 }
 
 /// What is to be done about the lock on a name.
@@ -215,7 +227,7 @@ impl Op<'_> {
     pub fn class(&self) -> Class {
         match self {
             Op::Scan(_) | Op::ScanKeys(_) | Op::LockRange { .. } | Op::LookUp(_) => Class::Scan,
-            Op::ReadMany { keys, .. } if keys.len() > 8 => Class::Scan,
+            Op::ReadMany { keys, .. } | Op::LockMany { keys, .. } if keys.len() > 8 => Class::Scan,
             _ => Class::Point,
         }
     }
@@ -237,7 +249,7 @@ impl Op<'_> {
     /// Whether the locks that it asks for let others have shared ones beside them.
     pub fn locks_shared(&self) -> bool {
         match self {
-            Op::ReadLocked { mode, .. } => *mode != LockMode::Exclusive,
+            Op::ReadLocked { mode, .. } | Op::LockMany { mode, .. } => *mode != LockMode::Exclusive,
             Op::LockAbsence { .. } | Op::LockRange { .. } => true,
             Op::Scan(scan) => scan.request.lock.is_some_and(|(mode, _)| mode != LockMode::Exclusive),
             _ => false,
@@ -253,6 +265,7 @@ impl Op<'_> {
         match self {
             Op::Scan(scan) | Op::ScanKeys(scan) => scan.position = ScanPosition::Start,
             Op::LookUp(lookup) => lookup.position = LookupPosition::default(),
+            Op::LockMany { done, .. } => *done = 0,
             _ => {}
         }
     }
@@ -297,6 +310,17 @@ pub fn run(
                     lock_key(p, table, key, access)?;
                 }
                 show(None);
+            }
+            Ok(Done::Seen)
+        }
+        Op::LockMany { keys, mode, wait, done } => {
+            while let Some(key) = keys.get(*done as usize) {
+                let mut found = false;
+                p.read_locked(table, key.bytes, key.hash, *mode, *wait, access, |row| found = row.is_some())?;
+                if found {
+                    visit(Seen::Key(&done.to_le_bytes()));
+                }
+                *done += 1;
             }
             Ok(Done::Seen)
         }

@@ -160,7 +160,9 @@ async fn attempt(
             scan.slice = scan.slice.min(MOST_ENTRIES);
             most = scan.most.max(1) as usize;
         }
-        Op::ReadMany { keys, .. } if keys.len() > MOST_KEYS => return Err(Failure::Malformed),
+        Op::ReadMany { keys, .. } | Op::LockMany { keys, .. } if keys.len() > MOST_KEYS => {
+            return Err(Failure::Malformed);
+        }
         Op::LookUp(lookup) if lookup.spans.len() > MOST_SPANS => return Err(Failure::Malformed),
         Op::LookUp(lookup) => lookup.slice = lookup.slice.min(MOST_ENTRIES),
         _ => {}

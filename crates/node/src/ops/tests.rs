@@ -71,6 +71,7 @@ pub(crate) fn table() -> Arc<TableInfo> {
         checks: Vec::new(),
         entry_of: None,
         foreign_keys: Vec::new(),
+        storage: Default::default(),
     };
     let shared = crate::table::TableShared::new(&schema, 1, 1);
     TableInfo::new(Arc::new(schema), shared, |_| unreachable!("it has no unique index"))

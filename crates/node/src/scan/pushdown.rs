@@ -8,20 +8,26 @@
 //! to: a row whose evaluation fails or is not certain is sent, and the visitor meets the same error. A node that does not know the program
 //! sends all rows. Partitions that are led here are visited as ever; the program is not used there.
 //!
-//! Programs begin with a byte: [`FILTER`], a [`Filter`] as native clients send it, which every node knows; or whatever else the registered
-//! evaluator (`sql`) knows. Nodes know no expressions but filters.
+//! Programs begin with a byte: [`FILTER`], a [`Filter`] as native clients send it, and [`COUNT`], which only counts, are
+//! known to every node; or whatever else the registered evaluator (`sql`) knows. Nodes know no expressions but filters.
 //!
 //! A node of an older build refuses a scan with a program as malformed ([`crate::ops::wire`]); the scan then goes on without.
 
+use crate::error::NodeError;
 use crate::node::Node;
-use rauk_types::{RowView, TableSchema};
+use rauk_types::error::codes;
+use rauk_types::{MysqlError, RowView, TableSchema, Value};
 use rauk_wire::Filter;
 use rauk_wire::read::Reader;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// First byte of a program that is a [`Filter`].
 pub const FILTER: u8 = 0;
+
+/// First and only byte of a program that counts the rows and sends none.
+pub const COUNT: u8 = 255;
 
 /// Longest program that is sent or read.
 pub const MAX_PROGRAM: usize = 64 << 10;
@@ -43,8 +49,11 @@ pub trait Pushdown: Send + Sync + Debug {
     }
 }
 
-/// Makes programs of bytes that other nodes have sent.
+/// Makes programs of bytes that other nodes have sent, and evaluates what tables say of their rows.
 pub trait Evaluator: Send + Sync {
+    /// Computes the generated columns of a row whose other columns have changed.
+    fn compute_generated(&self, table: &Arc<TableSchema>, row: &mut [Value]) -> Result<(), MysqlError>;
+
     /// `None`: it does not know the program, or not on rows of this table.
     fn prepare(&self, program: &[u8], table: &Arc<TableSchema>) -> Option<Box<dyn RowProgram>>;
 }
@@ -104,6 +113,45 @@ impl FilterProgram {
     }
 }
 
+/// How many rows of a scan other nodes have counted and not sent.
+#[derive(Debug, Default)]
+pub struct CountPushdown(AtomicU64);
+
+impl CountPushdown {
+    pub fn counted(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Pushdown for CountPushdown {
+    fn program(&self) -> &[u8] {
+        &[COUNT]
+    }
+
+    fn take(&self, result: &[u8]) -> bool {
+        let Ok(count) = <[u8; 8]>::try_from(result) else { return false };
+        self.0.fetch_add(u64::from_le_bytes(count), Ordering::Relaxed);
+        true
+    }
+
+    fn only_drops(&self) -> bool {
+        false
+    }
+}
+
+struct CountProgram(u64);
+
+impl RowProgram for CountProgram {
+    fn visit(&mut self, _: &RowView<'_>) -> Fate {
+        self.0 += 1;
+        Fate::Drop
+    }
+
+    fn finish(self: Box<Self>) -> Vec<u8> {
+        self.0.to_le_bytes().to_vec()
+    }
+}
+
 impl RowProgram for FilterProgram {
     fn visit(&mut self, row: &RowView<'_>) -> Fate {
         if self.0.passes(row) { Fate::Send } else { Fate::Drop }
@@ -115,11 +163,22 @@ impl RowProgram for FilterProgram {
 }
 
 impl Node {
+    /// The generated columns of a row that a cascade has changed. Without an evaluator a table that has any is not written.
+    pub(crate) fn compute_generated(&self, table: &Arc<TableSchema>, row: &mut [Value]) -> Result<(), NodeError> {
+        if table.columns.iter().all(|column| column.generated.is_none()) {
+            return Ok(());
+        }
+        let unknown = || MysqlError::new(codes::NOT_SUPPORTED_YET, "Nobody here computes generated columns");
+        let evaluator = self.evaluator.get().ok_or_else(|| NodeError::Refused(unknown()))?;
+        evaluator.compute_generated(table, row).map_err(NodeError::Refused)
+    }
+
     /// The program of another node's scan; `None`: it is not known here, and all rows are sent.
     pub fn program(&self, program: &[u8], table: &Arc<TableSchema>) -> Option<Box<dyn RowProgram>> {
         match program.split_first() {
             None => None,
             Some(_) if program.len() > MAX_PROGRAM => None,
+            Some((&COUNT, [])) => Some(Box::new(CountProgram(0))),
             Some((&FILTER, filter)) => Some(Box::new(FilterProgram::read(filter, table)?)),
             Some(_) => self.evaluator.get()?.prepare(program, table),
         }

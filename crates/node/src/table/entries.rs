@@ -58,6 +58,7 @@ pub fn schema(base: &TableSchema, index: &IndexSchema, id: TableId) -> TableSche
         checks: Vec::new(),
         entry_of: Some((base.id, index.id)),
         foreign_keys: Vec::new(),
+        storage: Default::default(),
     }
 }
 

@@ -33,6 +33,7 @@ use rauk_types::{Member, PartitionId, Timestamp, TxnId};
 use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -533,6 +534,7 @@ impl Transaction {
         let begun = self.node.runtime.now();
         let deadline = begun + self.options.lock_wait_timeout.saturating_add(SLACK);
         let signal = Signal::Op(Box::new(request));
+        self.node.registry.remote_operations.fetch_add(1, Ordering::Relaxed);
         let mut repeat = FIRST_REPEAT;
         loop {
             let asked = cluster.request(to, signal.clone(), repeat);
@@ -650,6 +652,9 @@ fn show(answer: Answer, op: &mut Op<'_>, table: &TableInfo, visit: &mut Visitor<
         }
         (Answer::Seen(rows), Op::ReadMany { keys, .. }) if (1..=keys.len()).contains(&rows.count()) => {
             all(Reader::new(rows).show_points(table, visit))
+        }
+        (Answer::Seen(rows), Op::LockMany { keys, .. }) if rows.count() <= keys.len() => {
+            all(Reader::new(rows).show_keys(visit))
         }
         (Answer::Seen(rows), Op::LockRange { .. }) if rows.count() == 0 => Ok(Done::Seen),
         (Answer::Is(yes), Op::LockAbsence { .. } | Op::Insert { .. } | Op::Update { .. } | Op::Delete { .. }) => {

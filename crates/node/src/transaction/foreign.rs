@@ -18,8 +18,12 @@
 //! changed child row is a parent in its turn. The limits are InnoDB's: [`MAX_CASCADE_DEPTH`] levels (3008), and an update does not cascade into a
 //! table that was updated on the way to it (then it is refused like RESTRICT). A violation undoes the row's write with everything that came of it.
 //!
+//! Statements of many rows lock the parents of many of them together first (`super::parents`): then they are found to be
+//! locked when each row is looked at.
+//!
 //! Tables that are only looked at are used under their metadata locks like all others. What is written here is subject to the same checks, but
-//! not counted as rows of the statement.
+//! not counted as rows of the statement. Generated columns of child rows that are changed are computed by the registered
+//! evaluator ([`crate::scan::pushdown::Evaluator`]): VIRTUAL ones may read what a cascade changes.
 
 use super::{Transaction, UpdateOutcome};
 use crate::database::TableHandle;
@@ -45,24 +49,24 @@ use std::sync::Arc;
 /// Child rows that are changed between two steps of the scan that finds them.
 const BATCH: usize = 128;
 /// Parents that are remembered as locked.
-const KNOWN: usize = 4096;
+pub(super) const KNOWN: usize = 4096;
 
 /// What a transaction knows of the foreign keys that it has met.
 #[derive(Default)]
 pub(super) struct Known {
     /// By the child's table and the number of its foreign key. Their tables' metadata locks are held to the end, so this stays true.
-    parents: Vec<(TableId, usize, Arc<Parent>)>,
+    pub(super) parents: Vec<(TableId, usize, Arc<Parent>)>,
     /// Parents that were found and are locked: the child's table, the number of its foreign key, the encoded key.
-    locked: FxHashSet<(TableId, usize, Vec<u8>)>,
+    pub(super) locked: FxHashSet<(TableId, usize, Vec<u8>)>,
     /// The statement that has changed child rows last: rows that it has read before may be old.
     cascaded: Option<u32>,
 }
 
-struct Parent {
-    table: Arc<TableInfo>,
-    index: ParentIndex,
+pub(super) struct Parent {
+    pub(super) table: Arc<TableInfo>,
+    pub(super) index: ParentIndex,
     /// Encodes keys of the index.
-    key: KeyDef,
+    pub(super) key: KeyDef,
     distribution: Option<(KeyDef, Vec<usize>)>,
 }
 
@@ -283,7 +287,7 @@ impl Transaction {
     }
 
     /// A row as it is, and as an UPDATE wants it that read `old` before its own cascades: columns that it does not assign keep what these have put
-    /// there. `None`: the row has gone. Neither CHECK nor a generated column reads what a cascade changes.
+    /// there. `None`: the row has gone. No CHECK reads what a cascade changes.
     pub(super) async fn after_cascades(
         &mut self,
         table: &Arc<TableInfo>,
@@ -297,15 +301,20 @@ impl Transaction {
         let lock = (LockMode::Exclusive, WaitPolicy::Wait);
         let now = self.read_locked(table, partition, key, lock, u32::MAX, |row| row.map(|row| row.to_values())).await;
         self.end_newest(step);
-        Ok(now?.map(|now| {
-            let assigned = old.iter().zip(new).zip(&now);
-            let new = assigned.map(|((old, new), now)| if old == new { now } else { new }.clone()).collect();
-            (now, new)
-        }))
+        let Some(now) = now? else { return Ok(None) };
+        let assigned = old.iter().zip(new).zip(&now);
+        let mut new: Vec<Value> =
+            assigned.map(|((old, new), now)| if old == new { now } else { new }.clone()).collect();
+        self.node.compute_generated(&table.schema, &mut new)?;
+        Ok(Some((now, new)))
     }
 
     /// The parent of a foreign key; `None` when it is missing, or lacks the columns or their index.
-    async fn parent(&mut self, child: &Arc<TableInfo>, number: usize) -> Result<Option<Arc<Parent>>, NodeError> {
+    pub(super) async fn parent(
+        &mut self,
+        child: &Arc<TableInfo>,
+        number: usize,
+    ) -> Result<Option<Arc<Parent>>, NodeError> {
         let known = self.known.get_or_insert_default();
         if let Some((_, _, parent)) = known.parents.iter().find(|(id, n, _)| (*id, *n) == (child.schema.id, number)) {
             return Ok(Some(parent.clone()));
@@ -522,6 +531,7 @@ impl Transaction {
         if columns.iter().any(|&at| new[at].is_null() && !table.schema.columns[at].nullable) {
             return Err(referenced(key, &table));
         }
+        self.node.compute_generated(&table.schema, &mut new)?;
         let mut row_key = Vec::new();
         table.primary.encode_values(&old, &mut row_key);
         let step = self.begin_newest();
@@ -557,7 +567,7 @@ impl Transaction {
     }
 
     /// From here on this transaction sees all that it has written, and is not refused what is newer than its snapshot.
-    fn begin_newest(&mut self) -> (u32, bool) {
+    pub(super) fn begin_newest(&mut self) -> (u32, bool) {
         let before = (self.statement, self.options.snapshot_isolation);
         self.write_number += 1;
         self.statement = self.write_number;
@@ -565,7 +575,7 @@ impl Transaction {
         before
     }
 
-    fn end_newest(&mut self, (statement, snapshot_isolation): (u32, bool)) {
+    pub(super) fn end_newest(&mut self, (statement, snapshot_isolation): (u32, bool)) {
         self.statement = statement;
         self.options.snapshot_isolation = snapshot_isolation;
     }

@@ -28,7 +28,7 @@
 //! | `far` | in a cluster: where partitions are led, what has been touched there |
 //! | `read`, `many`, `write`, `insert_many` | the calls |
 //! | `own` | calls to the rows of temporary tables |
-//! | `foreign` | foreign keys: checks and cascades beside the writes |
+//! | `foreign`, `parents` | foreign keys: checks and cascades beside the writes; parents of many rows |
 //! | `end` | commit and rollback |
 //! | `snapshots` | the snapshots in use |
 
@@ -41,6 +41,7 @@ mod interrupt;
 mod lookup;
 mod many;
 mod own;
+mod parents;
 mod read;
 pub mod snapshots;
 mod write;

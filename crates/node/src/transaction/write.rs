@@ -262,7 +262,7 @@ impl Transaction {
     }
 
     /// A READ ONLY transaction may write temporary tables.
-    fn check_writable_table(&mut self, table: &TableInfo) -> Result<(), NodeError> {
+    pub(super) fn check_writable_table(&mut self, table: &TableInfo) -> Result<(), NodeError> {
         if table.own.is_some() {
             return self.check_running();
         }
@@ -287,12 +287,12 @@ impl Transaction {
         }
     }
 
-    fn write_view(&self) -> View {
+    pub(super) fn write_view(&self) -> View {
         self.newest_view(u32::MAX)
     }
 
     /// Entries may well be newer than the snapshot: it is their rows that are checked.
-    fn entry_view(&self) -> View {
+    pub(super) fn entry_view(&self) -> View {
         View { conflict_after: None, ..self.write_view() }
     }
 
@@ -479,10 +479,10 @@ fn kept_bytes(old: &[Value], new: &[Value]) -> usize {
 }
 
 /// Most often there is one.
-type EntryKeys = SmallVec<[Vec<u8>; 1]>;
+pub(super) type EntryKeys = SmallVec<[Vec<u8>; 1]>;
 
 /// The row's keys in a unique index, in order.
-fn entry_keys(unique: &UniqueIndex, row: &[Value]) -> EntryKeys {
+pub(super) fn entry_keys(unique: &UniqueIndex, row: &[Value]) -> EntryKeys {
     let mut keys = EntryKeys::new();
     unique.keys.for_each_unique_value(row, |key| keys.push(key));
     keys

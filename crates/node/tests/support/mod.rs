@@ -58,6 +58,7 @@ pub fn schema(name: &str, columns: Vec<Column>, indexes: Vec<IndexSchema>) -> Ta
         checks: Vec::new(),
         entry_of: None,
         foreign_keys: Vec::new(),
+        storage: Default::default(),
         layouts: vec![],
     }
 }

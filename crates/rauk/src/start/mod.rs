@@ -206,7 +206,7 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
         }
     };
     // Other nodes' scans bring expressions along, also to a node without clients.
-    database.set_evaluator(Arc::new(rauk_sql::exec::SqlEvaluator));
+    database.set_evaluator(Arc::new(rauk_sql::exec::SqlEvaluator::default()));
     let http_address = local(&http)?;
     let clients_at = match &clients {
         Some((mysql, native)) => Some((local(mysql)?, local(native)?)),

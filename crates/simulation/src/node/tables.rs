@@ -65,6 +65,7 @@ pub fn table(name: &str, columns: Vec<Column>, mut secondary: Vec<IndexSchema>) 
         checks: Vec::new(),
         entry_of: None,
         foreign_keys: Vec::new(),
+        storage: Default::default(),
     }
 }
 

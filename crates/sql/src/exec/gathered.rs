@@ -27,6 +27,8 @@ pub(super) struct Gathered {
     bytes: usize,
     /// Warnings of the statement up to the last row here.
     warnings: usize,
+    /// Of the last rows none could be written together: no more are gathered.
+    useless: bool,
 }
 
 /// Whether rows of the statement may be gathered. `rows`: how many it has, if that is known.
@@ -44,6 +46,9 @@ pub(super) fn may_gather(plan: &InsertPlan, rows: Option<u64>, txn: &Transaction
 impl Insert<'_> {
     /// Takes a row that is ready, and writes what has gathered when that is enough.
     pub(super) async fn gather(&mut self, values: Vec<Value>, number: Number) -> Result<(), MysqlError> {
+        if self.gathered.useless {
+            return self.write(values, number, vec![]).await;
+        }
         if self.context.warnings.len() != self.gathered.warnings {
             // Its warnings stand behind those that the rows before it may still bring.
             self.write_gathered().await?;
@@ -60,7 +65,8 @@ impl Insert<'_> {
 
     /// Writes the rows that have gathered.
     pub(super) async fn write_gathered(&mut self) -> Result<(), MysqlError> {
-        let Gathered { rows, numbers, warnings, .. } = std::mem::take(&mut self.gathered);
+        let Gathered { rows, numbers, warnings, useless, .. } = std::mem::take(&mut self.gathered);
+        self.gathered.useless = useless;
         if !rows.is_empty() {
             let later = self.context.warnings.split_off(warnings);
             let written = self.write_rows(rows, numbers).await;
@@ -72,9 +78,12 @@ impl Insert<'_> {
         Ok(())
     }
 
-    async fn write_rows(&mut self, rows: Vec<Vec<Value>>, numbers: Vec<Number>) -> Result<(), MysqlError> {
+    async fn write_rows(&mut self, mut rows: Vec<Vec<Value>>, numbers: Vec<Number>) -> Result<(), MysqlError> {
         let mut done = vec![false; rows.len()];
-        self.txn.insert_many(&self.plan.table, &rows, &mut done).await?;
+        // Boxed: other statements do not carry its state.
+        Box::pin(self.txn.insert_many(&self.plan.table, &mut rows, &mut done)).await?;
+        // Rows of a table whose parents are elsewhere are gathered for these.
+        self.gathered.useless = !done.contains(&true) && !self.txn.has_parents(&self.plan.table);
         for ((values, number), done) in rows.into_iter().zip(numbers).zip(done) {
             match done {
                 true => self.inserted(number).await?,

@@ -18,7 +18,7 @@ use crate::expr::{Context, NoColumns, SearchMode, text_of};
 use crate::physical::model::{SearchPlan, Source, TextAccess};
 use crate::physical::{Plan, PlanKind};
 use rauk_kernel::Verdict;
-use rauk_node::{ScanCursor, ScanSpec, Transaction};
+use rauk_node::{CountPushdown, ScanCursor, ScanSpec, Transaction};
 use rauk_types::{Covering, KeyDef, MysqlError, RowView, Value, ValueRef, WordKeys};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -84,7 +84,10 @@ async fn count(
     for term in 0..search.terms() {
         let mut found = 0;
         if let Some(range) = search.range(term) {
-            let spec = ScanSpec { covering: nothing.clone(), ..scan(plan, range) };
+            // Other nodes count their rows and send none.
+            let elsewhere = Arc::new(CountPushdown::default());
+            let pushdown = Some(elsewhere.clone() as _);
+            let spec = ScanSpec { covering: nothing.clone(), pushdown, ..scan(plan, range) };
             let mut cursor = ScanCursor::new(&plan.table, spec);
             let mut more = true;
             while more {
@@ -97,6 +100,7 @@ async fn count(
                 found += seen as u64;
                 turn(seen / 8, txn, context).await?;
             }
+            found += elsewhere.counted();
         }
         rows.push(found);
         turn(1, txn, context).await?;

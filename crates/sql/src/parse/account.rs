@@ -5,7 +5,7 @@ use super::ast::{
     SetPassword, TlsRule, UserDefinition,
 };
 use super::cursor::{Parser, Result};
-use super::lexer::Kind;
+use super::lexer::{Kind, literal_digits};
 use super::statement::{Authentication, Statement, UserName};
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
@@ -37,7 +37,7 @@ impl Parser<'_> {
         if self.accept_kw("WITH") {
             let name = if self.kind() == Kind::String { self.string()? } else { self.name()? };
             if self.accept_kw("AS") {
-                return Ok(Some(Authentication::Hash { plugin: name, hash: self.string()? }));
+                return Ok(Some(Authentication::Hash { plugin: name, hash: self.stored_hash()? }));
             }
             if !self.is_kw("BY") {
                 return Ok(Some(Authentication::Plugin(name)));
@@ -53,6 +53,21 @@ impl Parser<'_> {
             return Ok(Some(Authentication::Hash { plugin, hash: self.string()? }));
         }
         Ok(Some(Authentication::Password { plugin, password: self.string()? }))
+    }
+
+    /// Text, or its bytes as a hexadecimal literal.
+    fn stored_hash(&mut self) -> Result<String> {
+        if self.kind() != Kind::Hex {
+            return self.string();
+        }
+        let token = self.advance();
+        let digits = literal_digits(self.text(token)).as_bytes();
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        let bytes: Option<Vec<u8>> = digits.chunks(2).map(byte).collect();
+        match bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
+            Some(hash) if digits.len().is_multiple_of(2) => Ok(hash),
+            _ => self.fail(),
+        }
     }
 
     /// `[REPLACE 'text'] [RETAIN CURRENT PASSWORD]`.

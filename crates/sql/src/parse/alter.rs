@@ -3,7 +3,7 @@
 use super::ast::ColumnDefinition;
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
-use super::statement::{AlterOperation, ColumnPosition, Statement};
+use super::statement::{AlterOperation, ColumnPosition, Demands, Statement};
 
 impl Parser<'_> {
     /// Behind `ALTER TABLE`.
@@ -62,22 +62,14 @@ impl Parser<'_> {
     }
 
     fn alter_operation(&mut self, operations: &mut Vec<AlterOperation>) -> Result<()> {
+        let mut demands = Demands::default();
+        if self.demand(&mut demands)? {
+            operations.push(AlterOperation::Demand(demands));
+            return Ok(());
+        }
         let Some(verb) = self.accept_any_kw(&[
-            "ADD",
-            "DROP",
-            "MODIFY",
-            "CHANGE",
-            "ALTER",
-            "RENAME",
-            "DISABLE",
-            "ENABLE",
-            "FORCE",
-            "ALGORITHM",
-            "LOCK",
-            "CONVERT",
-            "ORDER",
-            "WITH",
-            "WITHOUT",
+            "ADD", "DROP", "MODIFY", "CHANGE", "ALTER", "RENAME", "DISABLE", "ENABLE", "FORCE", "CONVERT", "ORDER",
+            "WITH", "WITHOUT",
         ]) else {
             // Table options may follow each other without commas.
             let mut any = false;
@@ -136,11 +128,6 @@ impl Parser<'_> {
                 AlterOperation::Nothing
             }
             "FORCE" => AlterOperation::Nothing,
-            "ALGORITHM" | "LOCK" => {
-                self.accept(Kind::Eq);
-                self.any_word()?;
-                AlterOperation::Nothing
-            }
             "CONVERT" => {
                 self.expect_kw("TO")?;
                 if !self.accept_kws(&["CHARACTER", "SET"]) {

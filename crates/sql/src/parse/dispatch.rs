@@ -6,8 +6,15 @@
 use super::ast::{TableConstraint, TableName};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
-use super::statement::{HistogramChange, PrepareSource, Statement, TableLock, ViewChange};
+use super::statement::{FlushOption, HistogramChange, PrepareSource, Statement, TableLock, ViewChange};
 use crate::histogram::USUAL_BUCKETS;
+use rauk_types::MysqlError;
+use rauk_types::error::codes;
+
+/// Error 1235 where the rest of the statement would be understood.
+fn not_supported(what: &str) -> MysqlError {
+    MysqlError::new(codes::NOT_SUPPORTED_YET, format!("This version of MySQL doesn't yet support '{what}'"))
+}
 
 impl Parser<'_> {
     pub fn statement(&mut self) -> Result<Statement> {
@@ -61,9 +68,7 @@ impl Parser<'_> {
                 if self.accept_any_kw(&["TABLES", "TABLE"]).is_some() {
                     return self.flush_tables();
                 }
-                let start = self.offset();
-                self.skip_rest();
-                Ok(Statement::Flush(self.sql[start..self.end_of_last()].to_ascii_uppercase()))
+                self.comma_separated(Self::flush_option).map(Statement::Flush)
             }
             "LOAD" if self.is_kw_at(1, "INDEX") => self.unsupported("LOAD INDEX INTO CACHE"),
             "LOAD" if self.is_kw_at(1, "XML") => self.unsupported("LOAD XML"),
@@ -83,6 +88,28 @@ impl Parser<'_> {
             "CHANGE" | "RESET" | "PURGE" | "STOP" | "BINLOG" | "CLONE" | "SHUTDOWN" | "RESTART" | "HELP" | "IMPORT"
             | "CACHE" => self.unsupported(&word),
             _ => self.fail(),
+        }
+    }
+
+    /// What FLUSH is told beside tables.
+    fn flush_option(&mut self) -> Result<FlushOption> {
+        const OF_LOGS: &[&str] = &["BINARY", "ENGINE", "ERROR", "GENERAL", "RELAY", "SLOW"];
+        if let Some(of) = self.accept_any_kw(OF_LOGS) {
+            self.expect_kw("LOGS")?;
+            if of == "RELAY" && self.accept_kws(&["FOR", "CHANNEL"]) {
+                self.string()?;
+            }
+            return Ok(FlushOption::Nothing);
+        }
+        if self.accept_kws(&["QUERY", "CACHE"]) {
+            return Ok(FlushOption::Nothing);
+        }
+        match self.accept_any_kw(&["STATUS", "PRIVILEGES", "USER_RESOURCES", "LOGS", "HOSTS", "OPTIMIZER_COSTS"]) {
+            Some("STATUS") => Ok(FlushOption::Status),
+            Some("PRIVILEGES") => Ok(FlushOption::Privileges),
+            Some("USER_RESOURCES") => Ok(FlushOption::UserResources),
+            Some(_) => Ok(FlushOption::Nothing),
+            None => self.fail(),
         }
     }
 
@@ -117,9 +144,10 @@ impl Parser<'_> {
                 self.expect_kw("TRANSACTION")?;
                 let (mut read_only, mut consistent_snapshot) = (None, false);
                 while !self.at_end() {
-                    if self.accept_kws(&["READ", "ONLY"]) {
+                    // One of both, as in MySQL.
+                    if read_only.is_none() && self.accept_kws(&["READ", "ONLY"]) {
                         read_only = Some(true);
-                    } else if self.accept_kws(&["READ", "WRITE"]) {
+                    } else if read_only.is_none() && self.accept_kws(&["READ", "WRITE"]) {
                         read_only = Some(false);
                     } else if self.accept_kws(&["WITH", "CONSISTENT", "SNAPSHOT"]) {
                         consistent_snapshot = true;
@@ -270,12 +298,20 @@ impl Parser<'_> {
             } else if self.accept_kw("COLLATE") {
                 self.accept(Kind::Eq);
                 collation = Some(self.charset_name()?);
-            } else if self.accept_kw("ENCRYPTION") || self.accept_kw("COMMENT") {
+            } else if self.accept_kw("ENCRYPTION") {
+                self.accept(Kind::Eq);
+                let value = self.string()?;
+                if !value.eq_ignore_ascii_case("N") {
+                    return Err(not_supported(&format!("ENCRYPTION = {value}")));
+                }
+            } else if self.accept_kw("COMMENT") {
                 self.accept(Kind::Eq);
                 self.string()?;
             } else if self.accept_kws(&["READ", "ONLY"]) {
                 self.accept(Kind::Eq);
-                self.advance();
+                if !self.accept_kw("DEFAULT") && self.integer()? != 0 {
+                    return Err(not_supported("READ ONLY = 1 of a database"));
+                }
             } else {
                 return Ok((charset, collation));
             }

@@ -311,7 +311,7 @@ impl Parser<'_> {
 /// Character sets that may introduce a literal.
 fn is_introducer(word: &str) -> bool {
     /// Those that MySQL has and Rauk has not: error 1115 when the literal is bound, and not a name.
-    const OTHERS: [&str; 7] = ["big5", "eucjpms", "gb18030", "gb2312", "swe7", "tis620", "ujis"];
+    const OTHERS: [&str; 5] = ["eucjpms", "gb18030", "swe7", "tis620", "ujis"];
     let Some(name) = word.strip_prefix('_') else { return false };
     Charset::named(name).is_some() || OTHERS.iter().any(|other| other.eq_ignore_ascii_case(name))
 }

@@ -3,7 +3,7 @@
 use super::ast::TableName;
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
-use super::statement::{Scope, Show, ShowFilter, Statement};
+use super::statement::{ProfileType, Scope, Show, ShowFilter, Statement};
 
 impl Parser<'_> {
     fn filter(&mut self) -> Result<ShowFilter> {
@@ -135,11 +135,8 @@ impl Parser<'_> {
                     return self.fail();
                 }
             }
-            "PROFILES" => Show::Empty { kind: "PROFILES".into(), filter: ShowFilter::default() },
-            "PROFILE" => {
-                self.skip_rest();
-                Show::Empty { kind: "PROFILE".into(), filter: ShowFilter::default() }
-            }
+            "PROFILES" => Show::Profiles,
+            "PROFILE" => self.show_profile()?,
             "ENGINE" => {
                 let engine = self.any_word()?.to_ascii_uppercase();
                 match self.accept_any_kw(&["STATUS", "MUTEX", "LOGS"]) {
@@ -151,6 +148,30 @@ impl Parser<'_> {
             _ => return self.fail_at(start),
         };
         Ok(Statement::Show(show))
+    }
+
+    /// Behind SHOW PROFILE.
+    fn show_profile(&mut self) -> Result<Show> {
+        const WORDS: &[&str] = &["ALL", "BLOCK", "CONTEXT", "CPU", "IPC", "MEMORY", "PAGE", "SOURCE", "SWAPS"];
+        let mut types = Vec::new();
+        if self.is_any_kw(WORDS) {
+            types = self.comma_separated(|p| {
+                let Some(word) = p.accept_any_kw(WORDS) else { return p.fail() };
+                Ok(match word {
+                    "ALL" => ProfileType::All,
+                    "BLOCK" => p.expect_kw("IO").map(|()| ProfileType::BlockIo)?,
+                    "CONTEXT" => p.expect_kw("SWITCHES").map(|()| ProfileType::ContextSwitches)?,
+                    "CPU" => ProfileType::Cpu,
+                    "IPC" => ProfileType::Ipc,
+                    "MEMORY" => ProfileType::Memory,
+                    "PAGE" => p.expect_kw("FAULTS").map(|()| ProfileType::PageFaults)?,
+                    "SOURCE" => ProfileType::Source,
+                    _ => ProfileType::Swaps,
+                })
+            })?;
+        }
+        let query = if self.accept_kws(&["FOR", "QUERY"]) { Some(self.integer()?) } else { None };
+        Ok(Show::Profile { types, query, limit: self.show_limit()? })
     }
 
     fn show_limit(&mut self) -> Result<Option<(u64, u64)>> {

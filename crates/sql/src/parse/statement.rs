@@ -180,8 +180,27 @@ pub enum AlterOperation {
         name: String,
         value: String,
     },
-    /// DISABLE KEYS, ENABLE KEYS, FORCE, ALGORITHM=, LOCK=: accepted, nothing to do.
+    /// ALGORITHM= and LOCK=.
+    Demand(Demands),
+    /// DISABLE KEYS, ENABLE KEYS, FORCE, ORDER BY, WITH VALIDATION: accepted, nothing to do.
     Nothing,
+}
+
+/// What FLUSH is told beside tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlushOption {
+    Status,
+    Privileges,
+    UserResources,
+    /// Logs and caches that there are not.
+    Nothing,
+}
+
+/// What a statement demands of the way in which a table is changed, in upper case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demands {
+    pub algorithm: Option<&'static str>,
+    pub lock: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,6 +216,7 @@ pub struct CreateIndex {
     pub key: ast::TableConstraint,
     pub table: TableName,
     pub if_not_exists: bool,
+    pub demands: Demands,
 }
 
 /// Which statement defines a view.
@@ -229,8 +249,29 @@ pub struct ShowFilter {
     pub condition: Option<ast::Expr>,
 }
 
+/// What SHOW PROFILE shows beside durations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfileType {
+    All,
+    BlockIo,
+    ContextSwitches,
+    Cpu,
+    Ipc,
+    Memory,
+    PageFaults,
+    Source,
+    Swaps,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum Show {
+    Profiles,
+    Profile {
+        types: Vec<ProfileType>,
+        query: Option<u64>,
+        /// First row and number of rows.
+        limit: Option<(u64, u64)>,
+    },
     Databases(ShowFilter),
     Tables {
         full: bool,
@@ -368,6 +409,7 @@ pub enum Statement {
         name: String,
         table: TableName,
         if_exists: bool,
+        demands: Demands,
     },
 
     CreateUser {
@@ -445,7 +487,7 @@ pub enum Statement {
     /// FLUSH of anything.
     Handler(Box<Handler>),
     /// FLUSH of something else than tables, in upper case.
-    Flush(String),
+    Flush(Vec<FlushOption>),
     FlushTables {
         tables: Vec<TableName>,
         read_lock: bool,

@@ -6,16 +6,12 @@ use super::ast::{
 };
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
-use super::statement::{CreateIndex, CreateTable, DuplicateRows, PartitionBy, Statement};
+use super::statement::{CreateIndex, CreateTable, Demands, DuplicateRows, PartitionBy, Statement};
+use rauk_types::MysqlError;
 
-/// What follows the parts of a key. KEY_BLOCK_SIZE says nothing here.
-#[derive(Default)]
-struct IndexOptions {
-    algorithm: Option<IndexAlgorithm>,
-    comment: Option<String>,
-    invisible: bool,
-    parser: Option<String>,
-}
+/// ER_UNKNOWN_ALTER_ALGORITHM, ER_UNKNOWN_ALTER_LOCK.
+const UNKNOWN_ALTER_ALGORITHM: u16 = 1800;
+const UNKNOWN_ALTER_LOCK: u16 = 1801;
 
 impl Parser<'_> {
     /// Behind `CREATE [TEMPORARY] TABLE`.
@@ -138,11 +134,20 @@ impl Parser<'_> {
             ColumnOption::Generated { expr, stored }
         } else if self.accept_kw("INVISIBLE") {
             ColumnOption::Invisible
-        } else if let Some(word) = self.accept_any_kw(&["VISIBLE", "COLUMN_FORMAT", "STORAGE"]) {
-            if word != "VISIBLE" {
-                self.any_word()?;
-            }
+        } else if self.accept_kw("VISIBLE") {
             return Ok(true);
+        } else if self.accept_kw("COLUMN_FORMAT") {
+            match self.accept_any_kw(&["FIXED", "DYNAMIC", "DEFAULT"]) {
+                Some("DEFAULT") => return Ok(true),
+                Some(word) => ColumnOption::Format(word),
+                None => return self.fail(),
+            }
+        } else if self.accept_kw("STORAGE") {
+            match self.accept_any_kw(&["DISK", "MEMORY", "DEFAULT"]) {
+                Some("DEFAULT") => return Ok(true),
+                Some(word) => ColumnOption::Storage(word),
+                None => return self.fail(),
+            }
         } else if self.accept_kw("SRID") {
             ColumnOption::Srid(self.operand()?)
         } else {
@@ -229,8 +234,9 @@ impl Parser<'_> {
     fn key_body(&mut self, symbol: Option<String>, name: Option<String>) -> Result<KeyDefinition> {
         let before = self.index_algorithm()?;
         let parts = self.key_parts()?;
-        let IndexOptions { algorithm, comment, invisible, parser } = self.index_options()?;
-        Ok(KeyDefinition { symbol, name, algorithm: algorithm.or(before), parts, comment, invisible, parser })
+        let mut key = KeyDefinition { symbol, name, parts, ..self.index_options()? };
+        key.algorithm = key.algorithm.or(before);
+        Ok(key)
     }
 
     fn index_algorithm(&mut self) -> Result<Option<IndexAlgorithm>> {
@@ -264,9 +270,9 @@ impl Parser<'_> {
         self.accept_any_kw(&["ASC", "DESC"]) == Some("DESC")
     }
 
-    /// What follows the parts of a key.
-    fn index_options(&mut self) -> Result<IndexOptions> {
-        let mut options = IndexOptions::default();
+    /// What follows the parts of a key; the rest of the key is empty.
+    fn index_options(&mut self) -> Result<KeyDefinition> {
+        let mut options = KeyDefinition::default();
         loop {
             if self.is_any_kw(&["USING", "TYPE"]) {
                 options.algorithm = self.index_algorithm()?;
@@ -274,7 +280,7 @@ impl Parser<'_> {
                 options.comment = Some(self.string()?);
             } else if self.accept_kw("KEY_BLOCK_SIZE") {
                 self.accept(Kind::Eq);
-                self.integer()?;
+                options.block_size = self.integer()?;
             } else if self.accept_kws(&["WITH", "PARSER"]) {
                 options.parser = Some(self.name()?);
             } else if let Some(word) = self.accept_any_kw(&["VISIBLE", "INVISIBLE"]) {
@@ -342,10 +348,10 @@ impl Parser<'_> {
             self.accept(Kind::Eq);
             return Ok(Some(("COLLATE".into(), self.charset_name()?)));
         }
-        if self.accept_any_kw(&["DATA", "INDEX"]).is_some() {
+        if let Some(of) = self.accept_any_kw(&["DATA", "INDEX"]) {
             self.expect_kw("DIRECTORY")?;
             self.accept(Kind::Eq);
-            return Ok(Some(("DIRECTORY".into(), self.string()?)));
+            return Ok(Some((format!("{of} DIRECTORY"), self.string()?)));
         }
         const NAMES: &[&str] = &[
             "ENGINE",
@@ -450,13 +456,12 @@ impl Parser<'_> {
         let before = self.index_algorithm()?;
         self.expect_kw("ON")?;
         let table = self.table_name()?;
-        let columns = self.key_parts()?;
-        let IndexOptions { algorithm, comment, invisible, parser } = self.index_options()?;
-        self.algorithm_and_lock()?;
-        let algorithm = algorithm.or(before);
-        let symbol = None;
-        let key = KeyDefinition { symbol, name: Some(name), algorithm, parts: columns, comment, invisible, parser };
-        Ok(Statement::CreateIndex(Box::new(CreateIndex { key: constraint(key), table, if_not_exists })))
+        let parts = self.key_parts()?;
+        let mut key = KeyDefinition { name: Some(name), parts, ..self.index_options()? };
+        key.algorithm = key.algorithm.or(before);
+        let key = constraint(key);
+        let demands = self.demands()?;
+        Ok(Statement::CreateIndex(Box::new(CreateIndex { key, table, if_not_exists, demands })))
     }
 
     /// Behind `DROP INDEX`.
@@ -465,18 +470,32 @@ impl Parser<'_> {
         let name = if self.is_kw("PRIMARY") { self.any_word()? } else { self.name()? };
         self.expect_kw("ON")?;
         let table = self.table_name()?;
-        self.algorithm_and_lock()?;
-        Ok(Statement::DropIndex { name, table, if_exists })
+        let demands = self.demands()?;
+        Ok(Statement::DropIndex { name, table, if_exists, demands })
     }
 
-    /// `ALGORITHM = x` and `LOCK = x`: every change is made online here.
-    pub fn algorithm_and_lock(&mut self) -> Result<()> {
-        while self.accept_any_kw(&["ALGORITHM", "LOCK"]).is_some() {
-            self.accept(Kind::Eq);
-            self.any_word()?;
-            self.accept(Kind::Comma);
+    /// `ALGORITHM = x` and `LOCK = x` of CREATE INDEX and DROP INDEX.
+    fn demands(&mut self) -> Result<Demands> {
+        let mut demands = Demands::default();
+        while self.demand(&mut demands)? {}
+        Ok(demands)
+    }
+
+    /// One of them, where one stands. Error 1800 or 1801 for a word that says nothing.
+    pub fn demand(&mut self, demands: &mut Demands) -> Result<bool> {
+        let Some(clause) = self.accept_any_kw(&["ALGORITHM", "LOCK"]) else { return Ok(false) };
+        self.accept(Kind::Eq);
+        let word = self.any_word()?;
+        if clause == "LOCK" {
+            let known = |word| ["DEFAULT", "NONE", "SHARED", "EXCLUSIVE"].into_iter().find(|known| *known == word);
+            let unknown = || MysqlError::new(UNKNOWN_ALTER_LOCK, format!("Unknown LOCK type '{word}'"));
+            demands.lock = Some(known(word.to_ascii_uppercase().as_str()).ok_or_else(unknown)?);
+        } else {
+            let known = |word| ["DEFAULT", "INSTANT", "INPLACE", "COPY"].into_iter().find(|known| *known == word);
+            let unknown = || MysqlError::new(UNKNOWN_ALTER_ALGORITHM, format!("Unknown ALGORITHM '{word}'"));
+            demands.algorithm = Some(known(word.to_ascii_uppercase().as_str()).ok_or_else(unknown)?);
         }
-        Ok(())
+        Ok(true)
     }
 
     pub fn table_names(&mut self) -> Result<Vec<TableName>> {

@@ -7,6 +7,7 @@
 use super::data::DataKind;
 use super::digests::{Digest, Ran};
 use super::plan_cache::CachedPlan;
+use super::profiles::Stages;
 use super::session::Session;
 use super::status::Counter;
 use crate::parse;
@@ -25,6 +26,8 @@ const MAX_READ: usize = 16 * 1024;
 pub(crate) struct Running {
     /// In microseconds of the engine's clock.
     began: i64,
+    /// How long the session had waited for locks before, in microseconds.
+    locked_before: u64,
     pub kind: Option<Counter>,
     pub facts: Facts,
     /// Rows that it has read.
@@ -34,10 +37,12 @@ pub(crate) struct Running {
     remembered: Vec<(Box<str>, Arc<Digest>)>,
     /// Of the digests when these were remembered.
     generation: u32,
+    pub stages: Stages,
 }
 
 impl Running {
-    pub fn begin(&mut self, now: i64) {
+    pub fn begin(&mut self, now: i64, locked_before: u64) {
+        self.locked_before = locked_before;
         (self.began, self.kind, self.examined, self.counted) = (now, None, 0, None);
         self.facts = Facts::default();
     }
@@ -50,6 +55,11 @@ fn is_secret(kind: Counter) -> bool {
 }
 
 impl Session {
+    /// How long the session has waited for locks, in microseconds.
+    pub(crate) fn locked(&self) -> u64 {
+        u64::try_from(self.process.interrupt.waited().as_micros()).unwrap_or(u64::MAX)
+    }
+
     /// The digest of a text that can be read.
     pub(crate) fn find_digest(&self, sql: &str) -> Arc<Digest> {
         let text = parse::digest_beginning(sql, self.mode(), MAX_READ);
@@ -65,6 +75,7 @@ impl Session {
         let gives_rows = !plan.plan.columns.is_empty();
         let ran = Ran {
             micros: (now - self.run.began).max(0) as u64,
+            locked: self.locked() - self.run.locked_before,
             failed: completion.is_none(),
             warnings: self.context.warning_count,
             affected: completion.map_or(0, |completion| completion.affected_rows),
@@ -87,6 +98,7 @@ impl Session {
             None => self.count_text(sql, failed),
         };
         self.note_end();
+        self.end_profile(kind.is_none_or(|kind| !is_secret(kind)).then_some(sql));
         // A text that has done nothing is a comment.
         if kind.is_some() || failed {
             self.process.kinds.note(kind, &ran);
@@ -99,6 +111,7 @@ impl Session {
         let selects = kind == Some(Counter::Select) && !failed;
         let ran = Ran {
             micros: (now - began).max(0) as u64,
+            locked: self.locked() - self.run.locked_before,
             failed,
             // The error of a statement is the last of its warnings.
             warnings: self.context.warning_count - u64::from(failed && self.context.warning_count > 0),

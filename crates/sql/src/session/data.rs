@@ -222,6 +222,7 @@ impl Session {
             };
             self.process.counters.add(plan.kind.counter(), u64::from(attempt == 0));
             self.look_at_tables(&plan);
+            self.stage("executing");
             match self.run_plan(&plan, sink).await {
                 // Another node may say so when rows have been given already.
                 Err(error) if is_stale(&error) && attempt < MAX_REPLANS && sink.withdraw() => {

@@ -48,9 +48,10 @@ pub(crate) enum Field {
     SortsOfRanges,
     SortedRows,
     Temporary,
+    Locked,
 }
 
-pub(crate) const FIELDS: usize = Field::Temporary as usize + 1;
+pub(crate) const FIELDS: usize = Field::Locked as usize + 1;
 
 /// Sums of [`Field`]s, and the shortest run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +86,8 @@ impl Sums {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ran {
     pub micros: u64,
+    /// Of these, in waits for locks on this node.
+    pub locked: u64,
     pub failed: bool,
     pub warnings: u64,
     pub affected: u64,
@@ -115,6 +118,7 @@ impl Counts {
         };
         one(Field::Count, 1);
         one(Field::Micros, ran.micros);
+        one(Field::Locked, ran.locked);
         one(Field::Errors, ran.failed.into());
         one(Field::Warnings, ran.warnings);
         one(Field::Affected, ran.affected);

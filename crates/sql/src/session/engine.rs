@@ -76,6 +76,8 @@ pub struct Client {
     pub ignore_space: bool,
     /// CLIENT_LOCAL_FILES: it gives files of its own (LOAD DATA LOCAL).
     pub local_files: bool,
+    /// CLIENT_INTERACTIVE: wait_timeout begins as interactive_timeout.
+    pub interactive: bool,
     /// CLIENT_CAN_HANDLE_EXPIRED_PASSWORDS.
     pub handles_expired_passwords: bool,
     pub tls_cipher: Option<String>,
@@ -109,6 +111,7 @@ impl Client {
             found_rows: false,
             ignore_space: false,
             local_files: true,
+            interactive: false,
             handles_expired_passwords: true,
             tls_cipher: None,
             attributes: Vec::new(),
@@ -291,6 +294,11 @@ impl Engine {
     /// Begins a session. Errors: 1040 (too many connections), 1044 and 1049 (the database).
     pub fn connect(self: &Arc<Self>, client: Client) -> Result<Session, MysqlError> {
         Session::new(self.clone(), client)
+    }
+
+    /// From a client's connection to its session.
+    pub fn connect_timeout(&self) -> Duration {
+        Duration::from_secs(self.variables.unsigned("connect_timeout"))
     }
 
     pub fn max_allowed_packet(&self) -> usize {

@@ -56,6 +56,7 @@ pub(crate) mod pattern;
 pub mod plan_cache;
 pub(crate) mod prepared;
 pub mod processlist;
+mod profiles;
 mod read_only;
 pub(crate) mod run;
 mod server;

@@ -2,6 +2,7 @@
 
 use super::digests::{Accounts, Kinds};
 use super::engine::{Client, Engine};
+use super::profiles::Profiles;
 use super::status::{Counters, Retired};
 use super::tables_in_use::TablesInUse;
 use futures::task::AtomicWaker;
@@ -51,6 +52,7 @@ pub struct Process {
     pub interrupt: Arc<Interrupt>,
     pub counters: Counters,
     pub(crate) kinds: Kinds,
+    pub(crate) profiles: Mutex<Profiles>,
     /// What the client has said of itself.
     pub attributes: Vec<(String, String)>,
     killed: AtomicBool,
@@ -161,6 +163,7 @@ impl ProcessList {
             interrupt: Arc::new(Interrupt::default()),
             counters: Counters::default(),
             kinds: Kinds::default(),
+            profiles: Mutex::default(),
             attributes: kept_attributes(&client.attributes),
             killed: AtomicBool::new(false),
             waker: AtomicWaker::new(),

@@ -10,7 +10,7 @@ use crate::expr::context::WarningLevel;
 use crate::memory;
 use crate::parse::ast::{Expr, RoleStatement, TableName};
 use crate::parse::handler::Handler;
-use crate::parse::statement::{Show, ViewChange};
+use crate::parse::statement::{FlushOption, Show, ViewChange};
 use crate::parse::{self, Statement};
 use crate::stack::{self, Roomy};
 use rauk_node::TableHandle;
@@ -76,7 +76,9 @@ impl Session {
         let now = self.engine.now_micros();
         self.context.now_micros = if fixed != 0 { fixed } else { now };
         self.variables.statement_micros.store(now, Ordering::Relaxed);
-        self.run.begin(now);
+        let locked = self.locked();
+        self.run.begin(now, locked);
+        self.begin_profile();
         self.context.new_last_insert_id = None;
         self.context.budget.begin(self.settings.memory_limit);
         self.context.seeded_random.clear();
@@ -101,6 +103,7 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<(), MysqlError> {
         self.context.budget.memory.release();
+        self.stage("query end");
         let done = match result {
             Ok(done) => done,
             Err(error) => return Err(self.failed(error)),
@@ -167,6 +170,7 @@ impl Session {
         if !diagnostic {
             self.clear_warnings();
         }
+        self.stage("init");
         let (statement, height) = (&parsed.statement, parsed.statement.height);
         // Boxed: the future of a statement whose plan is known has no room for all other statements, since it is copied at its start.
         let future = Box::pin(self.dispatch(statement, sink));
@@ -244,7 +248,9 @@ impl Session {
             Statement::TruncateTable(table) => self.truncate_table(table).await?.into(),
             Statement::RenameTable(pairs) => self.rename_tables(pairs).await?.into(),
             Statement::CreateIndex(index) => self.create_index(index).await?.into(),
-            Statement::DropIndex { name, table, if_exists } => self.drop_index(table, name, *if_exists).await?.into(),
+            Statement::DropIndex { name, table, if_exists, demands } => {
+                self.drop_index(table, name, *if_exists, demands).await?.into()
+            }
 
             Statement::CreateUser { users, options, if_not_exists } => {
                 return Box::pin(self.create_users(users, options, *if_not_exists, sink)).await;
@@ -433,23 +439,24 @@ impl Session {
         }
     }
 
-    async fn flush(&mut self, what: &str) -> Result<(), MysqlError> {
-        let (needed, names) = match what {
-            _ if what.starts_with("STATUS") => (Privileges::FLUSH_STATUS, "RELOAD or FLUSH_STATUS"),
-            _ if what.starts_with("PRIVILEGES") => (Privileges::FLUSH_PRIVILEGES, "RELOAD or FLUSH_PRIVILEGES"),
-            _ if what.starts_with("USER_RESOURCES") => {
-                (Privileges::FLUSH_USER_RESOURCES, "RELOAD or FLUSH_USER_RESOURCES")
-            }
-            _ => (Privileges::RELOAD, "RELOAD"),
-        };
-        self.require_any(Privileges::RELOAD.with(needed), names)?;
+    async fn flush(&mut self, options: &[FlushOption]) -> Result<(), MysqlError> {
+        for option in options {
+            let (needed, names) = match option {
+                FlushOption::Status => (Privileges::FLUSH_STATUS, "RELOAD or FLUSH_STATUS"),
+                FlushOption::Privileges => (Privileges::FLUSH_PRIVILEGES, "RELOAD or FLUSH_PRIVILEGES"),
+                FlushOption::UserResources => (Privileges::FLUSH_USER_RESOURCES, "RELOAD or FLUSH_USER_RESOURCES"),
+                FlushOption::Nothing => (Privileges::RELOAD, "RELOAD"),
+            };
+            self.require_any(Privileges::RELOAD.with(needed), names)?;
+        }
         self.commit_implicitly().await?;
-        if what.starts_with("STATUS") {
-            self.process.counters.clear();
-        } else if what.starts_with("PRIVILEGES") {
-            self.engine.logins.forget_failures();
-        } else if what.starts_with("USER_RESOURCES") {
-            self.engine.logins.forget_usage();
+        for option in options {
+            match option {
+                FlushOption::Status => self.process.counters.clear(),
+                FlushOption::Privileges => self.engine.logins.forget_failures(),
+                FlushOption::UserResources => self.engine.logins.forget_usage(),
+                FlushOption::Nothing => {}
+            }
         }
         Ok(())
     }

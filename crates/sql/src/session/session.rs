@@ -123,6 +123,10 @@ impl Session {
             engine.processes.add(&client, &host, now, limit + u64::from(reserve)).ok_or_else(too_many_connections)?;
         let id = engine.database.cluster_session_id(client.connection_id);
         let variables = Arc::new(SessionVariables::new(engine.variables.clone(), id));
+        if client.interactive {
+            let (_, at) = super::variables::store::find("wait_timeout").expect("it is a variable");
+            variables.set(at, variables.by_name("interactive_timeout"));
+        }
         let settings = Settings::read(&variables);
         let context = Context {
             json_paths: Default::default(),
@@ -345,8 +349,9 @@ impl Session {
     }
 
     /// How long the connection may be idle (wait_timeout).
-    pub fn idle_timeout(&self) -> Duration {
-        self.settings.idle_timeout
+    /// wait_timeout, net_read_timeout, net_write_timeout.
+    pub fn timeouts(&self) -> (Duration, Duration, Duration) {
+        self.settings.timeouts
     }
 
     /// Interrupts the running statement, as KILL QUERY does, from any thread.

@@ -498,6 +498,7 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
         checks: Vec::new(),
         entry_of: None,
         foreign_keys: Vec::new(),
+        storage: Default::default(),
         layouts: vec![],
     }
 }

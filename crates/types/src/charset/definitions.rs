@@ -59,6 +59,7 @@ macro_rules! sets {
 sets! {
     ARMSCII8 "armscii8" "ARMSCII-8 Armenian" 32 1 Coding::Single(&single::ARMSCII8);
     ASCII "ascii" "US ASCII" 11 1 Coding::Ascii;
+    BIG5 "big5" "Big5 Traditional Chinese" 1 2 Coding::Double(&double::BIG5);
     BINARY "binary" "Binary pseudo charset" 63 1 Coding::Bytes;
     CP1250 "cp1250" "Windows Central European" 26 1 Coding::Single(&single::CP1250);
     CP1251 "cp1251" "Windows Cyrillic" 51 1 Coding::Single(&single::CP1251);
@@ -70,6 +71,7 @@ sets! {
     CP932 "cp932" "SJIS for Windows Japanese" 95 2 Coding::Double(&double::CP932);
     DEC8 "dec8" "DEC West European" 3 1 Coding::Single(&single::DEC8);
     EUCKR "euckr" "EUC-KR Korean" 19 2 Coding::Double(&double::EUCKR);
+    GB2312 "gb2312" "GB2312 Simplified Chinese" 24 2 Coding::Double(&double::GB2312);
     GBK "gbk" "GBK Simplified Chinese" 28 2 Coding::Double(&double::GBK);
     GEOSTD8 "geostd8" "GEOSTD8 Georgian" 92 1 Coding::Single(&single::GEOSTD8);
     GREEK "greek" "ISO 8859-7 Greek" 25 1 Coding::Single(&single::GREEK);

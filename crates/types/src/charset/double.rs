@@ -1,8 +1,9 @@
-//! Sets whose codes are one or two bytes: gbk, sjis, cp932, euckr.
+//! Sets whose codes are one or two bytes: gbk, sjis, cp932, euckr, big5, gb2312.
 //!
-//! `encoding_rs` knows the encodings of the web, which are these sets in their newest forms. A table of each is made of
-//! it at the first use, without the codes that MySQL's set lacks, and with its other meanings of a few. A test compares
-//! each code with what MariaDB 10.11 says (`codes_are_those_of_mariadb`).
+//! `encoding_rs` knows the encodings of the web, which are the first four of these sets in their newest forms. A table of
+//! each is made of it at the first use, without the codes that MySQL's set lacks, and with its other meanings of a few.
+//! Big5 of the web is another set (it has Hong Kong's characters, and other meanings), and GB 2312 is none there: their
+//! tables are files, made of what MariaDB 10.11 says. A test compares each code with that (`codes_are_those_of_mariadb`).
 
 use encoding_rs::{EUC_KR, Encoding, GBK as GB18030, SHIFT_JIS};
 use std::ops::RangeInclusive;
@@ -105,6 +106,25 @@ const SJIS_DIFFERENCES: Differences = Differences {
 const CP932_DIFFERENCES: Differences = Differences { second: &[0xED40..=0xEEFC], ..NONE };
 
 impl Double {
+    /// Of a file with the characters of all codes of two bytes in their order, 16 bits each.
+    fn of_file(file: &[u8], leads: fn(u8) -> bool, trails: fn(u8) -> bool) -> Self {
+        let mut characters = vec![0u16; 0x10000 - usize::from(FIRST)].into_boxed_slice();
+        let mut codes = vec![0u16; 0x10000].into_boxed_slice();
+        let mut words = file.chunks_exact(2).map(|word| u16::from_le_bytes([word[0], word[1]]));
+        let is_code = |code: &u16| leads((code >> 8) as u8) && trails(*code as u8);
+        for code in (FIRST..=0xFFFF).filter(is_code) {
+            let character = words.next().expect("the file has all codes");
+            characters[usize::from(code - FIRST)] = character;
+            let present = &mut codes[usize::from(character)];
+            // Big5 has seven codes for which there is no other character; MySQL writes the last of them.
+            if character != 0 && (*present == 0 || character == 0xFFFD) {
+                *present = code;
+            }
+        }
+        assert!(words.next().is_none(), "the file has these codes only");
+        Double { characters, codes, leads, trails, katakana: false }
+    }
+
     fn new(
         encoding: &'static Encoding,
         differences: &Differences,
@@ -198,4 +218,12 @@ pub(super) static CP932: LazyLock<Double> =
     LazyLock::new(|| Double::new(SHIFT_JIS, &CP932_DIFFERENCES, in_sjis, behind_in_sjis));
 pub(super) static EUCKR: LazyLock<Double> = LazyLock::new(|| {
     Double::new(EUC_KR, &NONE, in_east_asia, |byte| matches!(byte, 0x41..=0x5A | 0x61..=0x7A | 0x81..=0xFE))
+});
+pub(super) static BIG5: LazyLock<Double> = LazyLock::new(|| {
+    let file = include_bytes!("tables/big5.bin");
+    Double::of_file(file, |byte| matches!(byte, 0xA1..=0xF9), |byte| matches!(byte, 0x40..=0x7E | 0xA1..=0xFE))
+});
+pub(super) static GB2312: LazyLock<Double> = LazyLock::new(|| {
+    let file = include_bytes!("tables/gb2312.bin");
+    Double::of_file(file, |byte| matches!(byte, 0xA1..=0xF7), |byte| matches!(byte, 0xA1..=0xFE))
 });

@@ -11,6 +11,7 @@
 //! | bytes | binary | – |
 //! | one byte | ascii, latin1, cp125x, … | `tables/single_byte.bin`, made by `tools/charset_tables.py` of what MariaDB 10.11 converts |
 //! | one or two bytes | gbk, sjis, cp932, euckr | `encoding_rs`, and what MySQL's sets lack or have otherwise ([`double`]) |
+//! | one or two bytes | big5, gb2312 | `tables/big5.bin`, `tables/gb2312.bin`, made in the same way as that of one byte |
 //! | fixed units | ucs2, utf16, utf16le, utf32 | – |
 //!
 //! latin1 is MySQL's: cp1252 whose five undefined bytes are the control characters of the same numbers. A character
@@ -21,8 +22,8 @@
 //! MySQL converts to, since it is kept as its characters. In sjis `\` is 5C and the full-width one 815F, in both
 //! directions; MySQL reads both as `\` and writes both as 815F.
 //!
-//! Not there: swe7, whose codes below 80 are not ASCII, and tis620, whose order moves letters; ujis, eucjpms, big5,
-//! gb2312 and gb18030.
+//! Not there: swe7, whose codes below 80 are not ASCII, and tis620, whose order moves letters; ujis, eucjpms and
+//! gb18030, whose codes have three and four bytes.
 
 mod definitions;
 mod double;

@@ -20,7 +20,7 @@ fn sets_are_known_by_name() {
         assert_eq!(Collation::binary_of(set(name)).charset(), set(name));
     }
     assert_eq!((set("UTF8"), set("utf8mb4")), (Charset::UTF8MB3, Charset::UTF8MB4));
-    assert_eq!([Charset::named("big5"), Charset::named("klingon")], [None; 2]);
+    assert_eq!([Charset::named("big6"), Charset::named("klingon")], [None; 2]);
 }
 
 #[test]
@@ -32,6 +32,8 @@ fn bytes_of_texts() {
         ("latin1", "ä€Ā\u{81}", b"\xE4\x80?\x81", false),
         ("cp1251", "Юла", b"\xDE\xEB\xE0", true),
         ("gbk", "中€a", b"\xD6\xD0?a", false),
+        ("big5", "中a€", b"\xA4\xA4a?", false),
+        ("gb2312", "中", b"\xD6\xD0", true),
         ("sjis", "日ｱ\\", b"\x93\xFA\xB1\\", true),
         ("euckr", "한", b"\xC7\xD1", true),
         ("ucs2", "a😀", b"\0a\0?", false),

@@ -149,6 +149,7 @@ macro_rules! sets {
 }
 
 sets! {
+    1 "big5_chinese_ci" BIG5 BIG5_CHINESE_CI weighed;
     3 "dec8_swedish_ci" DEC8 DEC8_SWEDISH_CI weighed;
     4 "cp850_general_ci" CP850 CP850_GENERAL_CI weighed;
     5 "latin1_german1_ci" LATIN1 LATIN1_GERMAN1_CI weighed;
@@ -166,6 +167,7 @@ sets! {
     21 "latin2_hungarian_ci" LATIN2 LATIN2_HUNGARIAN_CI weighed;
     22 "koi8u_general_ci" KOI8U KOI8U_GENERAL_CI weighed;
     23 "cp1251_ukrainian_ci" CP1251 CP1251_UKRAINIAN_CI weighed;
+    24 "gb2312_chinese_ci" GB2312 GB2312_CHINESE_CI weighed;
     25 "greek_general_ci" GREEK GREEK_GENERAL_CI weighed;
     26 "cp1250_general_ci" CP1250 CP1250_GENERAL_CI weighed;
     27 "latin2_croatian_ci" LATIN2 LATIN2_CROATIAN_CI weighed;
@@ -210,7 +212,9 @@ sets! {
     79 "latin7_bin" LATIN7 LATIN7_BIN binary;
     80 "cp850_bin" CP850 CP850_BIN binary;
     81 "cp852_bin" CP852 CP852_BIN binary;
+    84 "big5_bin" BIG5 BIG5_BIN binary;
     85 "euckr_bin" EUCKR EUCKR_BIN binary;
+    86 "gb2312_bin" GB2312 GB2312_BIN binary;
     87 "gbk_bin" GBK GBK_BIN binary;
     88 "sjis_bin" SJIS SJIS_BIN binary;
     92 "geostd8_general_ci" GEOSTD8 GEOSTD8_GENERAL_CI weighed;

@@ -18,8 +18,8 @@ enum Weights {
     Folded,
     /// By the order of this number in `tables/single_byte.bin`.
     Single(usize),
-    /// As gbk_chinese_ci.
-    Gbk,
+    /// By a table of the set's codes, in their order.
+    Table(&'static [u8]),
 }
 
 /// What a character weighs that the set lacks.
@@ -29,6 +29,8 @@ static SINGLE: &[u8; 40 * 256] = include_bytes!("tables/single_byte.bin");
 /// Behind the orders.
 const GERMAN2_SECOND: usize = 39;
 const GERMAN2: usize = 27;
+static BIG5_WORDS: &[u8] = include_bytes!("tables/big5_chinese.bin");
+static GB2312_WORDS: &[u8] = include_bytes!("tables/gb2312_chinese.bin");
 static GBK_WORDS: &[u8] = include_bytes!("tables/gbk_chinese.bin");
 
 pub(super) struct SetTable {
@@ -47,9 +49,10 @@ impl SetTable {
         let double = set.max_bytes() > 1;
         let mut codes = set.codes();
         codes.sort_unstable_by_key(|(_, code)| *code);
-        let mut gbk = GBK_WORDS.chunks_exact(2).map(|word| u16::from_le_bytes([word[0], word[1]]));
+        let words = if let Weights::Table(words) = weights { words } else { &[] };
+        let mut words = words.chunks_exact(2).map(|word| u16::from_le_bytes([word[0], word[1]]));
         // Only gbk_chinese_ci has weights of two bytes that end with zero.
-        let most = if matches!(weights, Weights::Gbk) { 0x7F } else { 0xFF };
+        let most = if matches!(weights, Weights::Table(_)) { 0x7F } else { 0xFF };
         let mut table = SetTable {
             ascii: [0; 256],
             index: [0; 256],
@@ -63,7 +66,7 @@ impl SetTable {
                 Weights::Code => code,
                 Weights::Folded => folded,
                 Weights::Single(number) => SINGLE[256 * number + usize::from(code)].into(),
-                Weights::Gbk => gbk.next().expect("a weight for each code"),
+                Weights::Table(_) => words.next().expect("a weight for each code"),
             };
             let weight = if double && weight <= 0xFF { weight << 8 } else { weight };
             let number = u32::from(character);
@@ -141,6 +144,7 @@ macro_rules! tables {
 tables! {
     ARMSCII8_BIN ARMSCII8 Weights::Code;
     ASCII_BIN ASCII Weights::Code;
+    BIG5_BIN BIG5 Weights::Code;
     CP1250_BIN CP1250 Weights::Code;
     CP1251_BIN CP1251 Weights::Code;
     CP1256_BIN CP1256 Weights::Code;
@@ -151,6 +155,7 @@ tables! {
     CP932_BIN CP932 Weights::Code;
     DEC8_BIN DEC8 Weights::Code;
     EUCKR_BIN EUCKR Weights::Code;
+    GB2312_BIN GB2312 Weights::Code;
     GBK_BIN GBK Weights::Code;
     GEOSTD8_BIN GEOSTD8 Weights::Code;
     GREEK_BIN GREEK Weights::Code;
@@ -208,5 +213,7 @@ tables! {
     CP932_JAPANESE_CI CP932 Weights::Folded;
     EUCKR_KOREAN_CI EUCKR Weights::Folded;
     SJIS_JAPANESE_CI SJIS Weights::Folded;
-    GBK_CHINESE_CI GBK Weights::Gbk;
+    BIG5_CHINESE_CI BIG5 Weights::Table(BIG5_WORDS);
+    GB2312_CHINESE_CI GB2312 Weights::Table(GB2312_WORDS);
+    GBK_CHINESE_CI GBK Weights::Table(GBK_WORDS);
 }

@@ -65,6 +65,7 @@ pub fn schema(hash_only: bool, secondary: bool) -> Arc<TableSchema> {
         checks: Vec::new(),
         entry_of: None,
         foreign_keys: Vec::new(),
+        storage: Default::default(),
         layouts,
     })
 }

@@ -72,6 +72,7 @@ fn table(id: u32, name: &str) -> TableSchema {
         checks: Vec::new(),
         entry_of: None,
         foreign_keys: Vec::new(),
+        storage: Default::default(),
     }
 }
 

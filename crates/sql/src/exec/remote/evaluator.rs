@@ -4,16 +4,20 @@ use super::MAX_INPUT;
 use super::best::Best;
 use super::partial::Partial;
 use super::program::{self, Program, Settings, Then, Warned};
+use crate::bind::own_row;
 use crate::exec::row::{Joined, Part};
+use crate::exec::rules;
 use crate::exec::scan::passes;
 use crate::expr::context::{SystemVariables, Warning};
-use crate::expr::{Budget, Context, Expr};
+use crate::expr::{BindContext, Budget, Context, Expr};
+use crate::logical::RowRules;
 use crate::memory::Memory;
 use crate::parse::statement::Scope;
 use jiff::tz::TimeZone;
+use parking_lot::Mutex;
 use rauk_node::{Evaluator, Fate, RowProgram};
 use rauk_types::error::codes;
-use rauk_types::{MysqlError, RowView, TableSchema, Value};
+use rauk_types::{MysqlError, RowView, TableId, TableSchema, Value};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -23,11 +27,54 @@ const MEMORY: usize = 4 << 20;
 const MAX_WARNINGS: usize = 1024;
 const MAX_WARNING_BYTES: usize = 128 << 10;
 
+/// Tables whose rules are kept.
+const KEPT: usize = 64;
+
+/// A table by its id and version, and its rules.
+type KeptRules = ((TableId, u32), Option<Arc<RowRules>>);
+
 /// Knows the expressions of SQL.
-#[derive(Debug, Default)]
-pub struct SqlEvaluator;
+#[derive(Default)]
+pub struct SqlEvaluator {
+    /// Of tables whose generated columns were computed, by id and version; the last used is the last.
+    rules: Mutex<Vec<KeptRules>>,
+}
+
+impl SqlEvaluator {
+    fn rules_of(&self, table: &TableSchema) -> Result<Option<Arc<RowRules>>, MysqlError> {
+        let wanted = (table.id, table.version);
+        let known = {
+            let mut kept = self.rules.lock();
+            kept.iter().position(|(of, _)| *of == wanted).map(|at| {
+                let found = kept.remove(at);
+                kept.push(found.clone());
+                found.1
+            })
+        };
+        if let Some(rules) = known {
+            return Ok(rules);
+        }
+        let rules = own_row::row_rules(table, &BindContext::default())?;
+        let mut kept = self.rules.lock();
+        if kept.len() == KEPT {
+            kept.remove(0);
+        }
+        kept.push((wanted, rules.clone()));
+        Ok(rules)
+    }
+}
 
 impl Evaluator for SqlEvaluator {
+    /// As in strict mode: a value that does not fit is an error of the change that led to it.
+    fn compute_generated(&self, table: &Arc<TableSchema>, row: &mut [Value]) -> Result<(), MysqlError> {
+        let Some(rules) = self.rules_of(table)? else { return Ok(()) };
+        let mut context = Context::new(Arc::new(NoVariables));
+        context.strict_statement = true;
+        context.budget = Budget::default();
+        context.budget.memory = Memory::limited(MEMORY);
+        rules::compute(&rules, table, row, 1, false, &mut context)
+    }
+
     fn prepare(&self, bytes: &[u8], table: &Arc<TableSchema>) -> Option<Box<dyn RowProgram>> {
         let (settings, program) = program::decode(bytes, table)?;
         Some(Box::new(Running::new(settings, program, table)))

@@ -75,7 +75,7 @@ fn work(filters: &[Expr], complete: bool, grouping: Option<&Grouping>, context: 
 }
 
 fn prepared(work: &Work, schema: &Arc<TableSchema>) -> Box<dyn RowProgram> {
-    SqlEvaluator.prepare(&work.program, schema).expect("it is known")
+    SqlEvaluator::default().prepare(&work.program, schema).expect("it is known")
 }
 
 /// What a statement has found: rows, or groups, or its error; and its warnings.
@@ -218,7 +218,7 @@ fn long_inputs_are_left_to_the_statement() {
     }
     let parts = Parts { conditions: vec![encoded], complete: true, then: EncodedThen::Send };
     let program = program::encode(&parts, &context()).unwrap();
-    let mut program = SqlEvaluator.prepare(&program, &schema).expect("it is known");
+    let mut program = SqlEvaluator::default().prepare(&program, &schema).expect("it is known");
     let fates: Vec<_> = rows.iter().map(|row| program.visit(&RowView::new(&schema, 0, row))).collect();
     assert_eq!(fates, [Fate::Drop, Fate::Send, Fate::Send]);
 }
@@ -313,7 +313,7 @@ fn rows_beyond_a_limit_stay() {
         let then = EncodedThen::First(count, keys, descending);
         let parts = Parts { conditions: vec![encode(&bind("id >= 5"), &INPUTS).unwrap()], complete: true, then };
         let program = program::encode(&parts, &context()).unwrap();
-        let mut program = SqlEvaluator.prepare(&program, &schema).expect("it is known");
+        let mut program = SqlEvaluator::default().prepare(&program, &schema).expect("it is known");
         let view = |row: &Vec<u8>| RowView::new(&schema, 0, row).get(0).to_owned();
         let (mut sent, mut wanted) = (Vec::new(), Vec::new());
         for row in &rows {
@@ -394,7 +394,7 @@ proptest! {
             }
         };
         let run = |program: &[u8]| {
-            let mut program = SqlEvaluator.prepare(program, &schema)?;
+            let mut program = SqlEvaluator::default().prepare(program, &schema)?;
             for row in &rows {
                 program.visit(&RowView::new(&schema, 0, row));
             }

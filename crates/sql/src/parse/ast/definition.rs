@@ -95,6 +95,9 @@ pub enum ColumnOption {
         stored: bool,
     },
     Invisible,
+    /// STORAGE and COLUMN_FORMAT with their word, in upper case.
+    Storage(&'static str),
+    Format(&'static str),
     Srid(Expr),
     /// Part of a numeric type.
     Zerofill,
@@ -161,7 +164,7 @@ pub enum TableConstraint {
     Check(Check),
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct KeyDefinition {
     /// CONSTRAINT name.
     pub symbol: Option<String>,
@@ -171,6 +174,7 @@ pub struct KeyDefinition {
     pub parts: Vec<KeyPart>,
     pub comment: Option<String>,
     pub invisible: bool,
+    pub block_size: u64,
     /// WITH PARSER.
     pub parser: Option<String>,
 }

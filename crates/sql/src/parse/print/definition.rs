@@ -114,6 +114,8 @@ impl Printer<'_> {
             }
             ColumnOption::Zerofill => self.text(" zerofill"),
             ColumnOption::Invisible => self.text(" /*!80023 INVISIBLE */"),
+            ColumnOption::Storage(word) => write!(self.out, " /*!50606 STORAGE {word} */"),
+            ColumnOption::Format(word) => write!(self.out, " /*!50606 COLUMN_FORMAT {word} */"),
             ColumnOption::Srid(id) => {
                 self.clause(" /*!80003 SRID ", Some(id))?;
                 self.text(" */")
@@ -200,6 +202,9 @@ impl Printer<'_> {
             Some(IndexAlgorithm::Hash) => ") USING HASH",
             Some(IndexAlgorithm::RTree) => ") USING RTREE",
         })?;
+        if key.block_size > 0 {
+            write!(self.out, " KEY_BLOCK_SIZE={}", key.block_size)?;
+        }
         key.comment.as_ref().map_or(Ok(()), |text| self.comment(text))?;
         if let Some(parser) = &key.parser {
             self.text(" WITH PARSER ")?;

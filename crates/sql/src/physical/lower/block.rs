@@ -472,6 +472,7 @@ impl Lowering<'_> {
             checks: Vec::new(),
             entry_of: None,
             foreign_keys: Vec::new(),
+            storage: Default::default(),
             layouts: vec![],
         })
     }

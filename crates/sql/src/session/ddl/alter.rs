@@ -10,6 +10,7 @@
 
 use super::checks::{self, CheckDraft};
 use super::columns::{self, ColumnDraft, DefaultDraft};
+use super::demanded;
 use super::drop;
 use super::foreign;
 use super::keys;
@@ -19,7 +20,7 @@ use crate::bind::own_row;
 use crate::exec::rules;
 use crate::expr::{self, Context};
 use crate::parse::ast::{TableConstraint, TableName};
-use crate::parse::statement::{AlterOperation, ColumnPosition};
+use crate::parse::statement::{AlterOperation, ColumnPosition, Demands};
 use crate::session::session::Session;
 use crate::session::users::Privileges;
 use crate::session::{charset, errors, system};
@@ -115,7 +116,14 @@ impl Session {
             self.checks_may_move(&(database.clone(), name.clone()), to)?;
         }
         let named = (draft.database.clone(), draft.name.clone());
-        let completion = self.change_table(&table, draft).await?;
+        let mut demands = Demands::default();
+        for operation in operations {
+            if let AlterOperation::Demand(demand) = operation {
+                demands.algorithm = demand.algorithm.or(demands.algorithm);
+                demands.lock = demand.lock.or(demands.lock);
+            }
+        }
+        let completion = self.change_table(&table, draft, &demands).await?;
         self.start_auto_increment(&self.stored_table(&named.0, &named.1)?, auto_increment).await?;
         if let Some(to) = rename {
             self.engine.database.rename_tables(&[((database, name), to)], self.ddl_wait()).await?;
@@ -288,6 +296,7 @@ impl Session {
                     let index = keys::draft(constraint, &mut draft.columns)?;
                     foreign::give_way(draft, &index);
                     draft.indexes.push(index);
+                    self.note_if_not_hashed(constraint);
                 }
                 Ok(())
             }
@@ -333,9 +342,10 @@ impl Session {
                 if let Some(comment) = options.comment {
                     draft.comment = comment;
                 }
+                options::merge(&mut draft.storage, &options.storage);
                 Ok(())
             }
-            AlterOperation::Nothing => Ok(()),
+            AlterOperation::Nothing | AlterOperation::Demand(_) => Ok(()),
             AlterOperation::RenameTable(_) => unreachable!("the caller keeps renames for the end"),
             // Done before.
             AlterOperation::AddColumn { .. }
@@ -353,7 +363,6 @@ impl Session {
         }
     }
 
-    /// Makes a stored table what the draft says.
     /// Error 1832: where NULLs of a foreign key's column would become values that no parent has. In strict mode they are an error themselves.
     fn check_foreign_nulls(&self, old: &TableSchema, new: &TableSchema) -> Result<(), MysqlError> {
         if self.settings.sql_mode.strict || !self.settings.foreign_key_checks {
@@ -372,10 +381,12 @@ impl Session {
         Ok(())
     }
 
+    /// Makes a table what the draft says.
     pub(crate) async fn change_table(
         &mut self,
         table: &TableHandle,
         draft: TableDraft,
+        demands: &Demands,
     ) -> Result<Completion, MysqlError> {
         let old = table.schema().clone();
         let hidden = old.hidden_key.then(|| old.columns[old.columns.len() - 1].id);
@@ -399,6 +410,7 @@ impl Session {
             }
         }
         renumber_changed_indexes(&old, &mut new);
+        demanded::check(&old, &new, demands, table.is_temporary())?;
         let info = "Records: 0  Duplicates: 0  Warnings: 0".to_string();
         if !table.is_temporary() && !needs_rewrite(&old, &new) {
             self.engine.database.alter_table(table, new, self.ddl_wait()).await?;
@@ -605,7 +617,9 @@ fn renumber_changed_indexes(old: &TableSchema, new: &mut TableSchema) {
         .collect();
     for (index, changed) in new.indexes.iter_mut().zip(changed) {
         if changed {
-            index.id = rauk_types::IndexId(next);
+            let id = rauk_types::IndexId(next);
+            new.storage.indexes.iter_mut().filter(|(of, _)| *of == index.id).for_each(|(of, _)| *of = id);
+            index.id = id;
             index.entry_table = None;
             next += 1;
         }
@@ -654,7 +668,7 @@ fn reads_as(old: &DataType, new: &DataType) -> bool {
 
 /// Whether MySQL would do it with ALGORITHM=COPY: a changed column type, AUTO_INCREMENT for a column that is there, or a primary key that is
 /// dropped and not replaced.
-fn is_copy(old: &TableSchema, new: &TableSchema) -> bool {
+pub(super) fn is_copy(old: &TableSchema, new: &TableSchema) -> bool {
     let changed =
         |column: &Column| old.columns.iter().any(|before| before.id == column.id && !reads_as(&before.ty, &column.ty));
     // A column that gets its numbers while it is added is no reason.
@@ -668,7 +682,7 @@ fn is_copy(old: &TableSchema, new: &TableSchema) -> bool {
         || numbers_rows
 }
 
-fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
+pub(super) fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
     let distribution = |schema: &TableSchema| -> Vec<_> {
         schema.distribution.iter().map(|&at| (schema.columns[at].id, schema.columns[at].ty.collation)).collect()
     };

@@ -36,6 +36,8 @@ pub struct ColumnDraft {
     /// The type of the elements that a key has entries for; found when the table is built.
     pub elements: Option<DataType>,
     pub invisible: bool,
+    /// STORAGE and COLUMN_FORMAT, as they are shown.
+    pub storage: String,
 }
 
 impl ColumnDraft {
@@ -55,6 +57,7 @@ impl ColumnDraft {
             generated: Some(Generated { expression, stored: false, of_key: true }),
             elements: None,
             invisible: false,
+            storage: String::new(),
         }
     }
 
@@ -171,6 +174,7 @@ pub fn draft(
     let mut key = None;
     let mut generated = None;
     let mut invisible = false;
+    let (mut storage, mut format) = (None, None);
     for option in &definition.options {
         match option {
             ColumnOption::Zerofill => {}
@@ -193,6 +197,8 @@ pub fn draft(
                 generated = Some(Generated { expression, stored: *stored, of_key: false });
             }
             ColumnOption::Invisible => invisible = true,
+            ColumnOption::Storage(word) => storage = Some(format!(" /*!50606 STORAGE {word} */")),
+            ColumnOption::Format(word) => format = Some(format!(" /*!50606 COLUMN_FORMAT {word} */")),
             ColumnOption::Srid(_) => {}
         }
     }
@@ -220,6 +226,7 @@ pub fn draft(
         generated,
         elements: None,
         invisible,
+        storage: storage.unwrap_or_default() + format.as_deref().unwrap_or_default(),
     };
     if draft.generated.is_some() {
         let given =

@@ -23,6 +23,9 @@ use rauk_types::{Collation, ColumnDefault, MysqlError, TableSchema};
 /// ER_TABLE_WITHOUT_PK.
 const TABLE_WITHOUT_PK: u16 = 3750;
 
+/// ER_UNSUPPORTED_INDEX_ALGORITHM.
+const UNSUPPORTED_INDEX_ALGORITHM: u16 = 3502;
+
 impl Session {
     pub(crate) async fn create_database(
         &mut self,
@@ -120,6 +123,7 @@ impl Session {
         let mut draft = TableDraft::new(&database, &name, collation);
         draft.comment = options.comment.unwrap_or_default();
         draft.fully_replicated = options.fully_replicated.unwrap_or(false);
+        options::merge(&mut draft.storage, &options.storage);
         for definition in &statement.columns {
             draft.columns.push(columns::draft(definition, collation, &mut self.context)?);
             self.add_inline_keys(&mut draft, definition)?;
@@ -129,6 +133,7 @@ impl Session {
             if !self.add_if_foreign(&mut draft, constraint)? {
                 let index = keys::draft(constraint, &mut draft.columns)?;
                 draft.indexes.push(index);
+                self.note_if_not_hashed(constraint);
             }
         }
         if let Some(partitioning) = &statement.partition_by {
@@ -309,7 +314,16 @@ impl Session {
         self.commit_implicitly().await?;
         foreign::give_way(&mut draft, &index);
         draft.indexes.push(index);
-        self.change_table(&table, draft).await
+        self.note_if_not_hashed(&statement.key);
+        self.change_table(&table, draft, &statement.demands).await
+    }
+
+    /// Note 3502 for USING HASH where an ordered index is made.
+    pub(super) fn note_if_not_hashed(&mut self, constraint: &TableConstraint) {
+        if keys::is_not_hashed(constraint) {
+            let message = "This storage engine does not support the HASH index algorithm, storage engine default was used instead.";
+            self.note(UNSUPPORTED_INDEX_ALGORITHM, message.to_string());
+        }
     }
 }
 
@@ -351,5 +365,6 @@ fn of_result(column: &ResultColumn) -> columns::ColumnDraft {
         generated: None,
         elements: None,
         invisible: false,
+        storage: String::new(),
     }
 }

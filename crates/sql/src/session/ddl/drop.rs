@@ -3,6 +3,7 @@
 use super::keys;
 use super::table::{self, TableDraft};
 use crate::parse::ast::TableName;
+use crate::parse::statement::Demands;
 use crate::session::errors;
 use crate::session::session::Session;
 use crate::session::system;
@@ -152,6 +153,7 @@ impl Session {
         table: &TableName,
         index: &str,
         if_exists: bool,
+        demands: &Demands,
     ) -> Result<Completion, MysqlError> {
         let (database, name) = self.qualified(table)?;
         system::refuse_change(&database, &self.account)?;
@@ -168,11 +170,10 @@ impl Session {
             other => other?,
         }
         self.commit_implicitly().await?;
-        self.change_table(&table, draft).await
+        self.change_table(&table, draft, demands).await
     }
 
-    /// ALTER DATABASE: the collation of tables made from now on. The node keeps a database's collation from its creation, so only what changes nothing
-    /// is accepted.
+    /// ALTER DATABASE: the collation of tables made from now on.
     pub(crate) async fn alter_database(
         &mut self,
         name: Option<&str>,
@@ -189,7 +190,10 @@ impl Session {
         let wanted = crate::session::charset::resolve(charset_name, collation_name, present)?;
         self.commit_implicitly().await?;
         if wanted != present {
-            return Err(errors::not_supported("ALTER DATABASE with another collation"));
+            self.engine.database.alter_database(&name, wanted).await?;
+        }
+        if self.context.current_database.as_deref() == Some(name.as_str()) {
+            self.set_current_database(Some(name));
         }
         Ok(Completion { affected_rows: 1, ..Completion::default() })
     }

@@ -272,8 +272,8 @@ pub fn finish(drafts: &[ForeignKeyDraft], table: &str, columns: &[Column]) -> Re
     Ok(out)
 }
 
-/// Refuses actions that would write columns on which an expression of the table depends: the node that follows the foreign key evaluates none.
-/// Errors: 1215 for generated columns that read them, 3104 for generated columns themselves, 3823 for CHECK.
+/// Refuses actions that would write columns on which a CHECK or a STORED generated column depends, as MySQL does.
+/// Errors: 1215 for the generated columns that read them, 3104 for generated columns themselves, 3823 for CHECK.
 pub fn check_actions(schema: &TableSchema) -> Result<(), MysqlError> {
     for key in &schema.foreign_keys {
         let writes = |action| matches!(action, ReferenceAction::Cascade | ReferenceAction::SetNull);
@@ -298,7 +298,9 @@ pub fn check_actions(schema: &TableSchema) -> Result<(), MysqlError> {
                 let text = format!("Cannot define foreign key with {clause} clause on a generated column.");
                 return Err(MysqlError::new(3104, text));
             }
-            if own_row::read_by_column(schema, at).iter().any(|read| columns.contains(read)) {
+            // VIRTUAL ones are computed when a cascade has changed what they read.
+            let stored = column.generated.as_ref().is_some_and(|generated| generated.stored);
+            if stored && own_row::read_by_column(schema, at).iter().any(|read| columns.contains(read)) {
                 let text = format!(
                     "Cannot add foreign key constraint: {clause} would change what the generated column '{}' reads",
                     column.name
@@ -333,6 +335,7 @@ mod tests {
                 generated: None,
                 elements: None,
                 invisible: false,
+                storage: String::new(),
             });
         }
         for columns in keys {

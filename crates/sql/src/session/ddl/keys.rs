@@ -30,6 +30,8 @@ pub struct IndexDraft {
     pub hash_only: bool,
     pub comment: String,
     pub invisible: bool,
+    /// USING BTREE and KEY_BLOCK_SIZE, as they are shown.
+    pub storage: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +52,7 @@ impl IndexDraft {
             hash_only: false,
             comment: String::new(),
             invisible: false,
+            storage: String::new(),
         }
     }
 }
@@ -120,7 +123,24 @@ fn read(
             && matches!(kind, IndexKind::Primary | IndexKind::Unique),
         comment: key.comment.clone().unwrap_or_default(),
         invisible: key.invisible,
+        storage: storage_text(key),
     })
+}
+
+fn storage_text(key: &KeyDefinition) -> String {
+    let mut out = String::new();
+    if key.algorithm == Some(IndexAlgorithm::BTree) {
+        out.push_str(" USING BTREE");
+    }
+    if key.block_size > 0 {
+        out.push_str(&format!(" KEY_BLOCK_SIZE={}", key.block_size));
+    }
+    out
+}
+
+/// Whether a key asks for a hash and gets an ordered index, as in InnoDB: note 3502.
+pub fn is_not_hashed(constraint: &TableConstraint) -> bool {
+    matches!(constraint, TableConstraint::Index(key) if key.algorithm == Some(IndexAlgorithm::Hash))
 }
 
 /// Reads a table constraint that makes an index. Error 1235 for spatial keys.
@@ -304,13 +324,16 @@ fn kind_by_parts(draft: &IndexDraft, parts: &[IndexPart], columns: &[ColumnDraft
     Ok(IndexKind::Elements(Elements { part: part as u8, ty, unique }))
 }
 
+/// [`StorageClauses::indexes`](rauk_types::StorageClauses).
+pub type StorageOfIndexes = Vec<(IndexId, String)>;
+
 /// All keys of a table, checked, named and in MySQL's order: the primary key, unique keys over NOT NULL columns, other unique keys, the rest. Ids are
 /// those of the drafts, or the next free ones. Columns of the primary key become NOT NULL in `columns`.
 pub fn build(
     mut drafts: Vec<IndexDraft>,
     columns: &mut [ColumnDraft],
     first_free_id: u16,
-) -> Result<Vec<IndexSchema>, MysqlError> {
+) -> Result<(Vec<IndexSchema>, StorageOfIndexes), MysqlError> {
     if drafts.iter().filter(|d| d.kind == IndexKind::Primary).count() > 1 {
         return Err(MysqlError::new(codes::MULTIPLE_PRI_KEY, "Multiple primary key defined"));
     }
@@ -336,6 +359,7 @@ pub fn build(
     }
     let mut next_id = first_free_id;
     let mut out = Vec::with_capacity(drafts.len());
+    let mut storage = Vec::new();
     for draft in drafts {
         if draft.parts.len() > MAX_KEY_PARTS {
             let message = format!("Too many key parts specified; max {MAX_KEY_PARTS} parts allowed");
@@ -380,6 +404,9 @@ pub fn build(
                 IndexId(next_id - 1)
             }
         };
+        if !draft.storage.is_empty() {
+            storage.push((id, draft.storage));
+        }
         out.push(IndexSchema {
             id,
             name: draft.name.expect("all keys were named"),
@@ -409,5 +436,5 @@ pub fn build(
     if out.first().is_some_and(|index| index.invisible && rank(index) < 3) {
         return Err(MysqlError::new(3522, "A primary key index cannot be invisible"));
     }
-    Ok(out)
+    Ok((out, storage))
 }

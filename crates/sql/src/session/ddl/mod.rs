@@ -5,12 +5,15 @@
 //! drafts, applies its operations and builds it again, so that every rule is checked in one place.
 //! [`create`], [`alter`], [`drop`] and [`view`] are the statements; all commit the open transaction first, as MySQL does.
 //!
-//! Left out, with error 1235: temporary tables, spatial types and full-text indexes.
+//! [`demanded`] checks what ALGORITHM and LOCK ask for.
+//!
+//! Left out, with error 1235: spatial indexes.
 
 pub mod alter;
 pub mod checks;
 pub mod columns;
 pub mod create;
+mod demanded;
 pub mod drop;
 pub mod foreign;
 pub mod keys;

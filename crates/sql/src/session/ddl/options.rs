@@ -1,10 +1,17 @@
-//! Table options: ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT, FULLY_REPLICATED. Those that promise what is not done (ENCRYPTION, TABLESPACE, …) are
-//! refused; all others (ROW_FORMAT, KEY_BLOCK_SIZE, STATS_…) are read and have no effect.
+//! Table options: ENGINE, CHARSET, COLLATE, COMMENT, AUTO_INCREMENT, FULLY_REPLICATED.
+//!
+//! Those that promise what is not done (ENCRYPTION, TABLESPACE, …) are refused. Those about storage (ROW_FORMAT,
+//! KEY_BLOCK_SIZE, STATS_…) change nothing: they are checked, kept and shown again ([`STORED`]). Left out of that are
+//! options of engines that Rauk does not have (INSERT_METHOD, PAGE_CHECKSUM, TRANSACTIONAL) and PASSWORD, which no
+//! server uses.
 
 use crate::expr::context::{Context, Warning, WarningLevel};
 use crate::session::{charset, errors};
 use rauk_types::error::codes;
 use rauk_types::{Collation, MysqlError};
+
+/// ER_ENGINE_ATTRIBUTE_NOT_SUPPORTED.
+const ENGINE_ATTRIBUTE_NOT_SUPPORTED: u16 = 3981;
 
 /// What the options of one statement say.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,6 +20,84 @@ pub struct TableOptions {
     pub comment: Option<String>,
     pub auto_increment: Option<u64>,
     pub fully_replicated: Option<bool>,
+    /// Of [`STORED`], as given; an empty value takes the option away.
+    pub storage: Vec<(&'static str, String)>,
+}
+
+/// What the value of an option about storage may be.
+#[derive(Clone, Copy)]
+enum Values {
+    /// 0 is the default.
+    Number,
+    /// DEFAULT is the default, and 0 another number.
+    NumberOrDefault,
+    /// 0 is the default.
+    Switch,
+    /// DEFAULT is the default.
+    SwitchOrDefault,
+    Word(&'static [&'static str]),
+    /// In quotes where it is shown.
+    Text,
+}
+
+/// Options about storage, in the order in which SHOW CREATE TABLE shows them.
+const STORED: &[(&str, Values)] = &[
+    ("MIN_ROWS", Values::Number),
+    ("MAX_ROWS", Values::Number),
+    ("AVG_ROW_LENGTH", Values::Number),
+    ("PACK_KEYS", Values::SwitchOrDefault),
+    ("STATS_PERSISTENT", Values::SwitchOrDefault),
+    ("STATS_AUTO_RECALC", Values::SwitchOrDefault),
+    ("STATS_SAMPLE_PAGES", Values::NumberOrDefault),
+    ("CHECKSUM", Values::Switch),
+    ("DELAY_KEY_WRITE", Values::Switch),
+    ("ROW_FORMAT", Values::Word(&["DYNAMIC", "FIXED", "COMPRESSED", "REDUNDANT", "COMPACT"])),
+    ("KEY_BLOCK_SIZE", Values::Number),
+    ("COMPRESSION", Values::Text),
+    ("SECONDARY_ENGINE", Values::Text),
+];
+
+/// The value of an option about storage as it is kept; empty for its default.
+fn stored(name: &str, values: Values, given: &str) -> Result<String, MysqlError> {
+    let upper = given.to_ascii_uppercase();
+    let wrong = || {
+        let message = format!("You have an error in your SQL syntax; {name} cannot be '{given}'");
+        MysqlError::new(codes::PARSE_ERROR, message)
+    };
+    let number = || given.parse::<u64>().map(|number| number.to_string()).map_err(|_| wrong());
+    let without = |default: &str, value: String| if value == default { String::new() } else { value };
+    Ok(match values {
+        Values::NumberOrDefault | Values::SwitchOrDefault | Values::Word(_) if upper == "DEFAULT" => String::new(),
+        Values::Number => without("0", number()?),
+        Values::NumberOrDefault => number()?,
+        // Any number but 0 is 1 in MySQL.
+        Values::Switch => without("0", if number()? == "0" { "0".into() } else { "1".into() }),
+        Values::SwitchOrDefault => match number()?.as_str() {
+            word @ ("0" | "1") => word.into(),
+            _ => return Err(wrong()),
+        },
+        Values::Word(words) if words.contains(&upper.as_str()) => upper,
+        // Of MariaDB's Aria.
+        Values::Word(_) if upper == "PAGE" => String::new(),
+        Values::Word(_) => return Err(wrong()),
+        Values::Text if name == "SECONDARY_ENGINE" && upper == "NULL" => String::new(),
+        Values::Text => given.to_string(),
+    })
+}
+
+/// Puts options into those that a table has, in the order of [`STORED`].
+pub fn merge(into: &mut Vec<(String, String)>, given: &[(&'static str, String)]) {
+    for (name, value) in given {
+        into.retain(|(known, _)| known != name);
+        into.push((name.to_string(), value.clone()));
+    }
+    into.retain(|(_, value)| !value.is_empty());
+    into.sort_by_key(|(name, _)| STORED.iter().position(|(known, _)| known == name));
+}
+
+/// Whether the value of an option stands in quotes.
+pub fn is_quoted(name: &str) -> bool {
+    name == "COMPRESSION"
 }
 
 /// Engines of MySQL and MariaDB whose tables Rauk makes tables of its own of.
@@ -73,13 +158,27 @@ pub fn read(options: &[(String, String)], table: &str, context: &mut Context) ->
             "DATA DIRECTORY" | "INDEX DIRECTORY" => {
                 note(context, 1618, format!("<{upper}> option ignored"));
             }
-            _ => {}
+            "ENGINE_ATTRIBUTE" | "SECONDARY_ENGINE_ATTRIBUTE" if !value.is_empty() => {
+                let message = format!("Storage engine 'InnoDB' does not support {upper}.");
+                return Err(MysqlError::new(ENGINE_ATTRIBUTE_NOT_SUPPORTED, message));
+            }
+            other => {
+                if let Some((name, values)) = STORED.iter().find(|(name, _)| *name == other) {
+                    out.storage.push((name, stored(name, *values, value)?));
+                }
+            }
         }
     }
     if charset_name.is_some() || collation_name.is_some() {
         out.collation = Some(charset::resolve(charset_name, collation_name, Collation::DEFAULT)?);
     }
     Ok(out)
+}
+
+/// Whether tables can be declared with it.
+pub fn is_engine(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    matches!(upper.as_str(), "INNODB" | "RAUK") || SUBSTITUTED.contains(&upper.as_str())
 }
 
 fn engine(name: &str, table: &str, context: &mut Context) -> Result<(), MysqlError> {

@@ -12,8 +12,8 @@ use crate::session::errors;
 use rauk_types::error::codes;
 use rauk_types::schema::{HIDDEN_KEY_COLUMN, MAX_COLUMNS, MAX_ROW_BYTES};
 use rauk_types::{
-    Collation, ColumnDefault, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, MysqlError, TableId,
-    TableSchema,
+    Collation, ColumnDefault, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, MysqlError,
+    StorageClauses, TableId, TableSchema,
 };
 
 /// A table on its way to a [`TableSchema`].
@@ -30,6 +30,8 @@ pub struct TableDraft {
     pub fully_replicated: bool,
     pub collation: Collation,
     pub comment: String,
+    /// [`StorageClauses::options`].
+    pub storage: Vec<(String, String)>,
     /// Ids from here on were never used by this table.
     pub next_column_id: u16,
     pub next_index_id: u16,
@@ -48,6 +50,7 @@ impl TableDraft {
             fully_replicated: false,
             collation,
             comment: String::new(),
+            storage: Vec::new(),
             next_column_id: 0,
             next_index_id: 1,
         }
@@ -80,6 +83,7 @@ impl TableDraft {
             generated: column.generated.clone(),
             elements: None,
             invisible: column.invisible,
+            storage: schema.storage.of_column(column.id).to_string(),
         });
         let shown = schema.indexes.iter().filter(|i| !(schema.hidden_key && i.kind == IndexKind::Primary));
         let indexes = shown.map(|index| IndexDraft {
@@ -99,6 +103,7 @@ impl TableDraft {
             hash_only: index.hash_only,
             comment: index.comment.clone(),
             invisible: index.invisible,
+            storage: schema.storage.of_index(index.id).to_string(),
         });
         let distribution = schema
             .explicit_partitioning
@@ -116,6 +121,7 @@ impl TableDraft {
             fully_replicated: schema.fully_replicated,
             collation: schema.collation,
             comment: schema.comment.clone(),
+            storage: schema.storage.options.clone(),
             next_column_id: used_columns.max().map_or(0, |id| id + 1),
             next_index_id: schema.indexes.iter().map(|i| i.id.0 + 1).max().unwrap_or(1),
         }
@@ -207,7 +213,8 @@ impl TableDraft {
                 column.default = DefaultDraft::NotGiven;
             }
         }
-        let mut indexes = keys::build(drafts, &mut self.columns, self.next_index_id)?;
+        let (mut indexes, of_indexes) = keys::build(drafts, &mut self.columns, self.next_index_id)?;
+        let mut storage = StorageClauses { options: self.storage.clone(), columns: Vec::new(), indexes: of_indexes };
         let auto_increment = self.auto_increment(&indexes)?;
         self.check_row_size()?;
 
@@ -222,6 +229,9 @@ impl TableDraft {
             let mut column = columns::finish(draft, draft.nullable != Some(false), Some(id));
             if let Some(generated) = column.generated.as_ref().filter(|generated| generated.of_key) {
                 column.name = generated.expression.clone();
+            }
+            if !draft.storage.is_empty() {
+                storage.columns.push((id, draft.storage.clone()));
             }
             columns.push(column);
         }
@@ -275,6 +285,7 @@ impl TableDraft {
             checks,
             entry_of: None,
             foreign_keys,
+            storage,
             layouts: Vec::new(),
         };
         own_row::settle(&mut schema, &beside)?;
@@ -381,6 +392,7 @@ mod tests {
             generated: None,
             elements: None,
             invisible: false,
+            storage: String::new(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The text of SHOW CREATE TABLE, in MySQL 8's layout: reading it back makes the same table.
 
+use crate::session::ddl::options;
 use crate::session::ddl::types::column_type;
 use crate::session::system::{self, current_timestamp};
 use rauk_types::{Collation, Column, ColumnDefault, IndexKind, IndexSchema, TableSchema, TextParser, TypeKind, Value};
@@ -33,18 +34,22 @@ fn quoted_name(name: &str, always: bool) -> String {
     }
 }
 
-/// `next`: the next AUTO_INCREMENT number. `zone` shows defaults of TIMESTAMP columns. `quote`: sql_quote_show_create.
-pub(super) fn text(
-    schema: &TableSchema,
-    temporary: bool,
-    next: Option<u64>,
-    zone: &jiff::tz::TimeZone,
-    quote: bool,
-) -> String {
-    let name = |name: &str| quoted_name(name, quote);
+/// How a session wants to see definitions.
+pub(super) struct Style<'a> {
+    /// Shows defaults of TIMESTAMP columns.
+    pub zone: &'a jiff::tz::TimeZone,
+    /// sql_quote_show_create.
+    pub quotes: bool,
+    /// show_create_table_verbosity: ROW_FORMAT also where it is the default.
+    pub shows_row_format: bool,
+}
+
+/// `next`: the next AUTO_INCREMENT number.
+pub(super) fn text(schema: &TableSchema, temporary: bool, next: Option<u64>, style: &Style<'_>) -> String {
+    let name = |name: &str| quoted_name(name, style.quotes);
     let mut lines: Vec<String> = Vec::new();
     for (at, column) in schema.visible_columns().iter().enumerate() {
-        lines.push(format!("  {} {}", name(&column.name), column_text(schema, at, column, zone)));
+        lines.push(format!("  {} {}", name(&column.name), column_text(schema, at, column, style.zone)));
     }
     for index in system::declared(schema) {
         lines.push(format!("  {}", index_text(schema, index, &name)));
@@ -64,6 +69,13 @@ pub(super) fn text(
     out.push_str(&format!(" DEFAULT CHARSET={}", schema.collation.charset_name()));
     if says_collation(schema.collation) {
         out.push_str(&format!(" COLLATE={}", schema.collation.name()));
+    }
+    for (option, value) in &schema.storage.options {
+        let value = if options::is_quoted(option) { quoted_text(value) } else { value.clone() };
+        out.push_str(&format!(" {option}={value}"));
+    }
+    if style.shows_row_format && schema.storage.option("ROW_FORMAT").is_none() {
+        out.push_str(" ROW_FORMAT=DYNAMIC");
     }
     if schema.fully_replicated {
         out.push_str(" FULLY_REPLICATED=1");
@@ -107,6 +119,7 @@ fn column_text(schema: &TableSchema, at: usize, column: &Column, zone: &jiff::tz
     if let Some(system) = ty.reference_system() {
         out.push_str(&format!(" /*!80003 SRID {} */", system.srid));
     }
+    out.push_str(schema.storage.of_column(column.id));
     match &column.default {
         ColumnDefault::None => {}
         _ if column.generated.is_some() => {}
@@ -179,6 +192,7 @@ fn index_text(schema: &TableSchema, index: &IndexSchema, name: &dyn Fn(&str) -> 
     if index.hash_only {
         out.push_str(" USING HASH");
     }
+    out.push_str(schema.storage.of_index(index.id));
     if !index.comment.is_empty() {
         out.push_str(&format!(" COMMENT {}", quoted_text(&index.comment)));
     }

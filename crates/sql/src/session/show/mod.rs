@@ -12,13 +12,18 @@ mod server;
 mod tables;
 
 use super::errors;
+use super::profiles;
 use super::run::Done;
 use super::session::Session;
 use crate::bind::computed_column;
-use crate::parse::statement::{Scope, Show, ShowFilter};
+use crate::expr::context::WarningLevel;
+use crate::parse::statement::{ProfileType, Scope, Show, ShowFilter};
 pub(in crate::session) use explain::not_measured;
 use rauk_types::result::{ResultColumn, ResultSink};
 use rauk_types::{Collation, DataType, MysqlError, TypeKind, Value, ValueRef};
+
+/// ER_WARN_DEPRECATED_SYNTAX.
+const DEPRECATED: u16 = 1287;
 
 /// A result set in the making.
 pub(crate) struct Table {
@@ -104,6 +109,29 @@ impl Session {
             Show::Privileges => (self.show_privileges(), &none),
             Show::ProcessList { full } => (self.show_processes(*full), &none),
             Show::Grants { user, using } => (self.show_grants(user.as_ref(), using)?, &none),
+            Show::Profiles => {
+                self.discard_profile();
+                self.push_warning(WarningLevel::Warning, DEPRECATED, profiles::deprecated("SHOW PROFILES"));
+                let columns = vec![
+                    unsigned_column("Query_ID"),
+                    column("Duration", profiles::duration_type(), false),
+                    text_column("Query", 300),
+                ];
+                (Table { columns, rows: self.list_profiles() }, &none)
+            }
+            Show::Profile { types, query, limit } => {
+                self.discard_profile();
+                self.push_warning(WarningLevel::Warning, DEPRECATED, profiles::deprecated("SHOW PROFILE"));
+                let mut columns = vec![text_column("Status", 30), column("Duration", profiles::duration_type(), false)];
+                columns.extend(ProfileType::columns(types).into_iter().map(unsigned_column));
+                let mut rows = self.list_stages(*query, types);
+                if let Some((first, count)) = limit {
+                    let (first, count) = (usize::try_from(*first), usize::try_from(*count));
+                    rows.drain(..first.unwrap_or(usize::MAX).min(rows.len()));
+                    rows.truncate(count.unwrap_or(usize::MAX));
+                }
+                (Table { columns, rows }, &none)
+            }
             Show::Empty { kind, filter } => (server::empty(kind)?, filter),
         };
         self.filter(table, filter)

@@ -195,7 +195,7 @@ impl Session {
             _ => error,
         })?;
         let name = format!("CREATE USER for {}@{}", account.user, account.host);
-        let rows = vec![vec![Value::Str(grants::create_user(&account))]];
+        let rows = vec![vec![Value::Str(grants::create_user(&account, self.settings.shows_hashes_in_hex))]];
         Ok(Table { columns: vec![text_column(&name, 1024)], rows })
     }
 }
@@ -263,8 +263,6 @@ pub(super) fn empty(kind: &str) -> Result<Table, MysqlError> {
         }
         "REPLICAS" => &["Server_Id#", "Host", "Port#", "Source_Id#", "Replica_UUID"],
         "SLAVE HOSTS" => &["Server_id#", "Host", "Port#", "Master_id#", "Slave_UUID"],
-        "PROFILES" => &["Query_ID#", "Duration", "Query"],
-        "PROFILE" => &["Status", "Duration"],
         "MASTER LOGS" | "BINARY LOGS" => return Err(MysqlError::new(1381, "You are not using binary logging")),
         other => return Err(unsupported(other)),
     };

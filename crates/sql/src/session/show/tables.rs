@@ -269,8 +269,12 @@ impl Session {
             let table = self.stored_table(&database, &name)?;
             let next = schema.auto_increment.map(|_| self.engine.database.peek_auto_increment_of(&table));
             let temporary = table.is_temporary();
-            let (zone, quote) = (&self.settings.time_zone, self.settings.quote_names);
-            super::create_table::text(&schema, temporary, next, zone, quote)
+            let style = super::create_table::Style {
+                zone: &self.settings.time_zone,
+                quotes: self.settings.quote_names,
+                shows_row_format: self.settings.shows_row_format,
+            };
+            super::create_table::text(&schema, temporary, next, &style)
         };
         Ok(Table {
             columns: vec![text_column("Table", 64), long_text_column("Create Table")],

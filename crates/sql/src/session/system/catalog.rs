@@ -147,7 +147,7 @@ fn tables(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
             s("BASE TABLE"),
             s("InnoDB"),
             Value::Int(10),
-            s("Dynamic"),
+            s(row_format(&table)),
             Value::UInt(usage.rows),
             Value::UInt(average),
             Value::UInt(usage.row_bytes),
@@ -160,12 +160,34 @@ fn tables(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
             Value::Null,
             s(table.collation.name()),
             Value::Null,
-            s(if table.explicit_partitioning { "partitioned" } else { "" }),
+            s(create_options(&table)),
             s(&table.comment),
         ]);
     }
     rows.extend(views::tables(viewer, hints));
     Ok(rows)
+}
+
+/// As declared; rows are stored in one way.
+pub(super) fn row_format(table: &TableSchema) -> String {
+    let declared = table.storage.option("ROW_FORMAT").unwrap_or("DYNAMIC");
+    format!("{}{}", &declared[..1], declared[1..].to_ascii_lowercase())
+}
+
+fn create_options(table: &TableSchema) -> String {
+    let mut all: Vec<String> = table
+        .storage
+        .options
+        .iter()
+        .map(|(name, value)| match name.as_str() {
+            "KEY_BLOCK_SIZE" => format!("{name}={value}"),
+            "COMPRESSION" => format!("{name}=\"{value}\""),
+            "SECONDARY_ENGINE" => format!("{name}=\"{value}\""),
+            _ => format!("{}={value}", name.to_ascii_lowercase()),
+        })
+        .collect();
+    all.extend(table.explicit_partitioning.then(|| "partitioned".to_string()));
+    all.join(" ")
 }
 
 fn columns(viewer: &Viewer, hints: &Hints<'_>) -> Rows {

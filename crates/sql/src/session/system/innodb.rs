@@ -5,7 +5,7 @@
 //! pages, compression, files and full-text auxiliary tables are not there (error 1109). As in MySQL all but those of
 //! foreign keys need PROCESS.
 
-use super::catalog::stored_tables;
+use super::catalog::{row_format, stored_tables};
 use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, s, u};
 use crate::session::errors;
 use crate::session::lookup::Viewer;
@@ -113,7 +113,7 @@ fn tables(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
             Value::Int(FLAG),
             Value::Int(table.visible_columns().len() as i64 + HIDDEN_COLUMNS),
             Value::Int(0),
-            s("Dynamic"),
+            s(row_format(&table)),
             u(0u32),
             s("System"),
             Value::Int(0),

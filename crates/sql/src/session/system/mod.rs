@@ -135,6 +135,7 @@ fn schema_of(definition: &Definition) -> TableSchema {
         checks: Vec::new(),
         entry_of: None,
         foreign_keys: Vec::new(),
+        storage: Default::default(),
         layouts: Vec::new(),
     }
 }

@@ -26,6 +26,7 @@ fn jobs(viewer: &Viewer, _: &Hints<'_>) -> Rows {
         ("remote_scan_rows", c.remote_scan_rows),
         ("remote_scan_bytes", c.remote_scan_bytes),
         ("remote_scan_answers", c.remote_scan_answers),
+        ("remote_operations", c.remote_operations),
         ("redo_end", c.redo_end),
         ("redo_live_bytes", c.redo_live_bytes),
         ("snapshots", c.snapshots),

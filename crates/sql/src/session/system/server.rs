@@ -1,8 +1,9 @@
 //! What the server is and does: character sets, engines, connections, variables, counters.
 
-use super::{Definition, Hints, INFORMATION_SCHEMA, PERFORMANCE_SCHEMA, Rows, none, s, u};
+use super::{Definition, Hints, INFORMATION_SCHEMA, PERFORMANCE_SCHEMA, Rows, s, u};
 use crate::session::charset;
 use crate::session::lookup::Viewer;
+use crate::session::profiles::seconds;
 use crate::session::status::{self, Counter};
 use crate::session::users::Privileges;
 use rauk_node::member::processes::ProcessInfo;
@@ -58,7 +59,7 @@ pub(super) const TABLES: &[Definition] = &[
         database: I,
         name: "PROFILING",
         columns: "QUERY_ID n, SEQ n, STATE s30, DURATION d, CPU_USER d?, CPU_SYSTEM d?, CONTEXT_VOLUNTARY n?, CONTEXT_INVOLUNTARY n?, BLOCK_OPS_IN n?, BLOCK_OPS_OUT n?, MESSAGES_SENT n?, MESSAGES_RECEIVED n?, PAGE_FAULTS_MAJOR n?, PAGE_FAULTS_MINOR n?, SWAPS n?, SOURCE_FUNCTION s30?, SOURCE_FILE s20?, SOURCE_LINE n?",
-        rows: none,
+        rows: profiling,
     },
     Definition { database: P, name: "global_variables", columns: VARIABLE_COLUMNS, rows: global_variables },
     Definition { database: P, name: "session_variables", columns: VARIABLE_COLUMNS, rows: session_variables },
@@ -71,6 +72,23 @@ pub(super) const TABLES: &[Definition] = &[
         rows: processes,
     },
 ];
+
+/// Columns of PROFILING; what is not measured is NULL.
+const PROFILING_COLUMNS: usize = 18;
+
+fn profiling(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let Some(process) = viewer.engine.processes.find(viewer.connection_id) else { return Ok(Vec::new()) };
+    let profiles = process.profiles.lock();
+    let mut rows = Vec::new();
+    for profile in &profiles.kept {
+        for (at, (name, nanos)) in profile.stages.iter().enumerate() {
+            let mut row = vec![Value::UInt(profile.number), u(at as u64 + 1), s(*name), seconds(*nanos)];
+            row.resize(PROFILING_COLUMNS, Value::Null);
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
 
 fn character_sets(_: &Viewer, _: &Hints<'_>) -> Rows {
     let default = |set: Charset| s(Collation::of_charset(set).name());

@@ -103,6 +103,7 @@ pub(crate) fn schema_of(viewer: &Viewer, view: &ViewSchema) -> Result<Arc<TableS
         checks: Vec::new(),
         entry_of: None,
         foreign_keys: Vec::new(),
+        storage: Default::default(),
         layouts: Vec::new(),
     }))
 }

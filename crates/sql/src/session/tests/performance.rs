@@ -58,6 +58,24 @@ fn statements_count_for_their_digest() {
 }
 
 #[test]
+fn waits_for_locks_count_for_their_statement() {
+    let server = server();
+    let (mut a, mut b) = (server.session(), server.session());
+    a.ok("CREATE TABLE t (id INT PRIMARY KEY, n INT)");
+    a.ok("INSERT INTO t VALUES (1, 1)");
+    b.ok("UPDATE t SET n = 2 WHERE id = 1");
+    let time = format!("SELECT SUM_LOCK_TIME FROM {BY_DIGEST} WHERE DIGEST_TEXT LIKE 'UPDATE%'");
+    a.expect(&time, &["0"]);
+    a.ok("BEGIN");
+    a.ok("DELETE FROM t WHERE id = 1");
+    b.ok("SET innodb_lock_wait_timeout = 1");
+    b.code("UPDATE t SET n = 3 WHERE id = 1", 1205);
+    // A second, in picoseconds; the clock of waits goes on while that of times stands still.
+    a.expect(&time.replace("SELECT SUM_LOCK_TIME", "SELECT SUM_LOCK_TIME DIV 1000000000000"), &["1"]);
+    a.ok("ROLLBACK");
+}
+
+#[test]
 fn rows_count_for_their_tables_and_indexes() {
     let server = server();
     let mut t = server.session();

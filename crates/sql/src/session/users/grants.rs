@@ -115,12 +115,14 @@ fn limits(limits: &Limits) -> String {
     if set.is_empty() { String::new() } else { format!(" WITH{}", set.concat()) }
 }
 
-/// SHOW CREATE USER, in MySQL 8's form: a statement that makes the account again.
-pub fn create_user(record: &AccountRecord) -> String {
+/// SHOW CREATE USER, in MySQL 8's form: a statement that makes the account again. `hex`:
+/// print_identified_with_as_hex.
+pub fn create_user(record: &AccountRecord, hex: bool) -> String {
     let rules = &record.rules;
     let mut out = format!("CREATE USER {} IDENTIFIED WITH '{}'", account_name(record), record.plugin);
     if !record.hash.is_empty() {
-        out.push_str(&format!(" AS {}", text(&record.hash)));
+        let digits = || record.hash.bytes().map(|byte| format!("{byte:02X}")).collect::<String>();
+        out.push_str(&format!(" AS {}", if hex { format!("0x{}", digits()) } else { text(&record.hash) }));
     }
     let roles: Vec<String> = record.default_roles.iter().map(quoted_name).collect();
     if !roles.is_empty() {

@@ -4,7 +4,9 @@
 //! variables whose values are kept without an effect because nothing that a client sees depends on them.
 
 use super::definition::Variable;
+use crate::session::ddl::options::is_engine;
 use crate::session::errors;
+use rauk_types::error::codes;
 use rauk_types::{MysqlError, Value};
 
 const KEPT: &[(&str, &[&str])] = &[
@@ -12,6 +14,7 @@ const KEPT: &[(&str, &[&str])] = &[
     ("check_proxy_users", &["OFF"]),
     ("default_collation_for_utf8mb4", &["utf8mb4_0900_ai_ci"]),
     ("default_table_encryption", &["OFF"]),
+    ("end_markers_in_json", &["OFF"]),
     ("explicit_defaults_for_timestamp", &["ON"]),
     ("ft_boolean_syntax", &["+ -><()~*:\"\"&|"]),
     ("general_log", &["OFF"]),
@@ -25,13 +28,29 @@ const KEPT: &[(&str, &[&str])] = &[
     ("resultset_metadata", &["FULL"]),
     ("secure_auth", &["ON"]),
     ("session_track_gtids", &["OFF"]),
+    ("show_old_temporals", &["OFF"]),
     ("slow_query_log", &["OFF"]),
+    ("sql_warnings", &["OFF"]),
     ("updatable_views_with_limit", &["YES"]),
     ("use_secondary_engine", &["ON", "OFF"]),
 ];
 
-/// Error 1235 for a value that says what is not done. `started`: what the server has begun with.
+/// ER_CANT_SET_GTID_NEXT_TO_GTID_WHEN_GTID_MODE_IS_OFF.
+const NO_GTID: u16 = 1781;
+
+/// Errors 1235, 1286 and 1781 for a value that says what is not done. `started`: what the server has begun with.
 pub fn check(variable: &Variable, value: &Value, started: &Value) -> Result<(), MysqlError> {
+    match (variable.name, value) {
+        ("default_storage_engine" | "default_tmp_storage_engine", Value::Str(engine)) if !is_engine(engine) => {
+            let message = format!("Unknown storage engine '{engine}'");
+            return Err(MysqlError::new(codes::UNKNOWN_STORAGE_ENGINE, message));
+        }
+        ("gtid_next", Value::Str(id)) if !["AUTOMATIC", "ANONYMOUS"].iter().any(|w| id.eq_ignore_ascii_case(w)) => {
+            let message = "@@SESSION.GTID_NEXT cannot be set to UUID:NUMBER when @@GLOBAL.GTID_MODE = OFF.";
+            return Err(MysqlError::new(NO_GTID, message));
+        }
+        _ => {}
+    }
     let Some((name, kept)) = KEPT.iter().find(|(name, _)| *name == variable.name) else { return Ok(()) };
     let shown = variable.show(value);
     match value == started || kept.iter().any(|kept| kept.eq_ignore_ascii_case(&shown)) {

@@ -48,7 +48,8 @@ pub struct Settings {
     /// rauk_temporary_tables_memory.
     pub temporary_memory: u64,
     pub track_transaction: TransactionInfo,
-    pub idle_timeout: Duration,
+    /// wait_timeout, net_read_timeout, net_write_timeout.
+    pub timeouts: (Duration, Duration, Duration),
     /// completion_type: what COMMIT and ROLLBACK do that do not say it.
     pub completion_chain: bool,
     pub completion_release: bool,
@@ -56,15 +57,22 @@ pub struct Settings {
     pub auto_increment: (u64, u64),
     pub sql_notes: bool,
     pub quote_names: bool,
+    /// show_create_table_verbosity.
+    pub shows_row_format: bool,
+    /// print_identified_with_as_hex.
+    pub shows_hashes_in_hex: bool,
+    pub profiling: bool,
+    /// profiling_history_size.
+    pub profiling_history: usize,
 }
 
 impl Settings {
-    /// `interactive`: the client said that a person sits there, so interactive_timeout counts.
     pub fn read(variables: &SessionVariables) -> Settings {
         let unsigned = |name: &str| match variables.by_name(name) {
             Value::UInt(v) => v,
             other => unreachable!("{name} is {other:?}"),
         };
+        let seconds = |name: &str| Duration::from_secs(unsigned(name));
         let on = |name: &str| matches!(variables.by_name(name), Value::Int(v) if v != 0);
         let text = |name: &str| match variables.by_name(name) {
             Value::Str(text) => text,
@@ -106,12 +114,16 @@ impl Settings {
             memory_limit: usize::try_from(unsigned("rauk_query_memory_limit")).unwrap_or(usize::MAX),
             temporary_memory: unsigned("rauk_temporary_tables_memory"),
             track_transaction: TransactionInfo::of(&text("session_track_transaction_info")),
-            idle_timeout: Duration::from_secs(unsigned("wait_timeout")),
+            timeouts: (seconds("wait_timeout"), seconds("net_read_timeout"), seconds("net_write_timeout")),
             completion_chain: text("completion_type") == "CHAIN",
             completion_release: text("completion_type") == "RELEASE",
             auto_increment: (unsigned("auto_increment_increment"), unsigned("auto_increment_offset")),
             sql_notes: on("sql_notes"),
             quote_names: on("sql_quote_show_create"),
+            shows_row_format: on("show_create_table_verbosity"),
+            shows_hashes_in_hex: on("print_identified_with_as_hex"),
+            profiling: on("profiling"),
+            profiling_history: unsigned("profiling_history_size") as usize,
         }
     }
 }

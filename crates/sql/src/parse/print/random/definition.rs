@@ -55,7 +55,7 @@ impl Choices<'_> {
     }
 
     pub fn column_option(&mut self, depth: usize) -> ColumnOption {
-        match self.pick(15) {
+        match self.pick(17) {
             0 => ColumnOption::Null,
             1 => ColumnOption::NotNull,
             2 => ColumnOption::Default(DefaultValue::Plain(match self.pick(4) {
@@ -78,6 +78,8 @@ impl Choices<'_> {
             11 => ColumnOption::Check(self.check(depth)),
             12 => ColumnOption::Generated { expr: self.expr(depth), stored: self.flag() },
             13 => ColumnOption::Invisible,
+            14 => ColumnOption::Storage(self.one_of(&["DISK", "MEMORY"])),
+            15 => ColumnOption::Format(self.one_of(&["FIXED", "DYNAMIC"])),
             _ => ColumnOption::Srid(Expr::number("0")),
         }
     }
@@ -119,6 +121,7 @@ impl Choices<'_> {
     pub fn key(&mut self, has_symbol: bool, depth: usize) -> KeyDefinition {
         KeyDefinition {
             invisible: false,
+            block_size: self.maybe(Self::number).unwrap_or(0),
             symbol: if has_symbol { self.maybe(Self::name) } else { None },
             name: self.maybe(Self::name),
             algorithm: self.maybe(|c| c.one_of(&[IndexAlgorithm::BTree, IndexAlgorithm::Hash, IndexAlgorithm::RTree])),

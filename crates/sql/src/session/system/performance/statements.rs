@@ -75,7 +75,7 @@ fn sums(sums: &Sums) -> Vec<Value> {
         picoseconds(shortest),
         picoseconds(get(Field::Micros).checked_div(count).unwrap_or(0)),
         picoseconds(get(Field::Longest)),
-        zero(),
+        picoseconds(get(Field::Locked)),
         u(get(Field::Errors)),
         u(get(Field::Warnings)),
         u(get(Field::Affected)),
