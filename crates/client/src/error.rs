@@ -197,6 +197,8 @@ impl From<TransportError> for Error {
             TransportError::Congested { .. } => ErrorKind::Busy,
             TransportError::Refused { .. }
             | TransportError::Untrusted { .. }
+            | TransportError::Certificate { .. }
+            | TransportError::NoCertificate
             | TransportError::Configuration(_)
             | TransportError::Oneself { .. } => ErrorKind::Connection,
         };

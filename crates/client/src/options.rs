@@ -2,7 +2,7 @@
 
 use crate::Error;
 use rauk_transporter::security::TlsFiles;
-use rauk_transporter::{Secret, Security};
+use rauk_transporter::{Secret, Security, Tls};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -91,6 +91,6 @@ impl Options {
             (None, Some(file)) => Some(Secret::from_file(file)?),
             (None, None) => None,
         };
-        Ok(Security { secret, tls: self.tls.clone() })
+        Ok(Security { secret, tls: self.tls.clone().map(Tls::Files) })
     }
 }

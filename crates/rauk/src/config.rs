@@ -322,6 +322,12 @@ pub const KEYS: &[Key] = &[
         "The cluster's secret [default: cluster.secret in the data directory, made by the founding node]",
         |s, v| path(v).map(|p| s.cluster.secret_file = Some(p))
     ),
+    key!(
+        "plain-links",
+        "true|false",
+        "Member of a cluster: links between nodes without TLS; the same on all nodes [default: false]",
+        |s, v| boolean(v).map(|x| s.cluster.plain_links = x)
+    ),
     key!("cluster-name", "NAME", "Name of the cluster to found or join [default: rauk]", |s, v| cluster::name(v)
         .map(|x| s.cluster.name = Some(x))),
     key!("advertise", "HOST", "Host by which other nodes reach this one [default: --host]", |s, v| cluster::host(v)

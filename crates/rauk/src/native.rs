@@ -9,7 +9,7 @@ use rauk_node::native::server::Server;
 use rauk_node::native::{Limits, Service};
 use rauk_sql::session::Engine;
 use rauk_transporter::security::TlsFiles;
-use rauk_transporter::{Identity, Options, Secret, Security, Transporter};
+use rauk_transporter::{Identity, Options, Secret, Security, Tls, Transporter};
 use rauk_types::Value;
 use rauk_wire::hello::Role;
 use std::net::{SocketAddr, TcpListener};
@@ -76,12 +76,12 @@ impl Native {
 
 fn security(settings: &Settings) -> Result<Security, String> {
     let tls = match (&settings.native_tls_cert, &settings.native_tls_key, &settings.native_tls_ca) {
-        (Some(certificate), Some(key), Some(authority)) => Some(TlsFiles {
+        (Some(certificate), Some(key), Some(authority)) => Some(Tls::Files(TlsFiles {
             certificate: certificate.clone(),
             key: key.clone(),
             authority: authority.clone(),
             server_name: None,
-        }),
+        })),
         _ => None,
     };
     let secret = match &settings.secret_file {

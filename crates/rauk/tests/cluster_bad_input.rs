@@ -6,7 +6,8 @@ use common::cluster::{Node, PATIENCE, all_in_one, insist, member_command, refuse
 use common::{Rauk, rauk_command, run};
 use mysql::TxOpts;
 use mysql::prelude::Queryable;
-use rauk_transporter::{Identity, Options, PeerHandler, Peers, Secret, Security, TransportError};
+use rauk_transporter::{Authority, Clock, Identity, Name, NodeCertificate, NodeKey, NodeTls, Options, PeerHandler};
+use rauk_transporter::{Peers, Secret, TransportError};
 use rauk_wire::hello::{Refusal, Role};
 use std::future::Future;
 use std::path::Path;
@@ -115,10 +116,24 @@ fn an_address_belongs_to_one_node() {
 struct Nobody;
 
 impl PeerHandler for Nobody {
-    fn on_message(&self, _: bytes::Bytes) {}
+    fn on_message(&self, _: Option<Name>, _: bytes::Bytes) {}
     fn on_request(&self, _: bytes::Bytes) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
         Box::pin(async { Vec::new() })
     }
+    fn on_enrol(&self, _: bytes::Bytes) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
+        Box::pin(async { Vec::new() })
+    }
+}
+
+/// A node made by hand that knows the secret, and what it asks the founder for a certificate with.
+fn by_hand(secret: &Secret, cluster: [u8; 16], version: u16) -> (Arc<Peers>, Arc<NodeTls>, NodeKey, Vec<u8>) {
+    let identity = Identity { role: Role::Node, cluster, incarnation: 5, version, name: "by hand at nowhere:1".into() };
+    let tls = NodeTls::new(Clock::system());
+    let secret = (secret.clone(), Some(tls.clone()));
+    let peers = Peers::start(Options::default(), identity, secret, Arc::new(Nobody)).unwrap();
+    let key = NodeKey::new().unwrap();
+    let request = format!("{{\"directory\":77,\"node\":0,\"key\":{:?},\"wants_authority\":false}}", key.public());
+    (peers, tls, key, request.into_bytes())
 }
 
 /// Nodes of another version, and of another cluster with the same secret, made by hand.
@@ -128,11 +143,8 @@ fn other_versions_and_other_clusters_are_told_so() {
     let node = founder(root.path());
     let secret = Secret::from_file(&root.path().join("secret")).unwrap();
     let knock = |cluster: [u8; 16], version: u16| {
-        let identity =
-            Identity { role: Role::Node, cluster, incarnation: 5, version, name: "by hand at nowhere:1".into() };
-        let security = Security { secret: Some(secret.clone()), tls: None };
-        let peers = Peers::start(Options::default(), identity, security, Arc::new(Nobody)).unwrap();
-        rauk_node::block_on(peers.call(&node.address(), vec![1, 2, 3]))
+        let (peers, tls, _, request) = by_hand(&secret, cluster, version);
+        rauk_node::block_on(peers.enrol(&node.address(), &tls, request))
     };
     match knock([0; 16], rauk_wire::PROTOCOL + 5) {
         Err(TransportError::Refused { reason: Refusal::Version, message }) => {
@@ -146,8 +158,52 @@ fn other_versions_and_other_clusters_are_told_so() {
         }
         other => panic!("{other:?}"),
     }
-    // One that is let in and says nonsense does no harm.
-    assert!(knock([0; 16], rauk_wire::PROTOCOL).is_ok());
+    untouched(&node);
+}
+
+/// A node that has the secret gets a certificate. What it says with that does no harm, and neither does one that it
+/// makes itself.
+#[test]
+fn a_node_with_a_certificate_that_says_nonsense_does_no_harm() {
+    let root = tempfile::tempdir().unwrap();
+    let node = founder(root.path());
+    let secret = Secret::from_file(&root.path().join("secret")).unwrap();
+    let (peers, tls, key, request) = by_hand(&secret, [0; 16], rauk_wire::PROTOCOL);
+    let enrol = |request: &[u8]| {
+        let answer = rauk_node::block_on(peers.enrol(&node.address(), &tls, request.to_vec())).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&answer).unwrap()
+    };
+    let refused = enrol(b"nonsense");
+    says(refused["Refused"].as_str().unwrap(), &["cannot be read"]);
+    // It is not node 1, whatever it says.
+    let other = String::from_utf8(request.clone()).unwrap().replace("\"node\":0", "\"node\":1");
+    says(enrol(other.as_bytes())["Refused"].as_str().unwrap(), &["does not know that data directory as node 1"]);
+    let signed = &enrol(&request)["Signed"];
+    let text = |name: &str| signed[name].as_str().unwrap().to_string();
+    assert!(signed["authority_key"].is_null());
+    tls.install(&NodeCertificate { certificate: text("certificate"), key: key.pem(), authority: text("authority") })
+        .unwrap();
+    for length in [0, 1, 3, 40, 100_000] {
+        peers.send(&node.address(), vec![255; length]);
+        peers.send_urgent(&node.address(), vec![1; length]);
+        let _ = rauk_node::block_on(peers.call(&node.address(), vec![7; length]));
+    }
+    untouched(&node);
+
+    let forger = Authority::found(tls.name().unwrap().cluster).unwrap();
+    let name = Name { node: 1, ..tls.name().unwrap() };
+    let certificate = forger.sign(&name, key.public(), std::time::SystemTime::now()).unwrap();
+    // The founder's authority, so that only the founder can see that something is wrong.
+    tls.install(&NodeCertificate { certificate, key: key.pem(), authority: text("authority") }).unwrap();
+    peers.reconnect();
+    until("it is kept out", || match rauk_node::block_on(peers.call(&node.address(), vec![7])) {
+        Ok(_) | Err(TransportError::Closed(_) | TransportError::Connect { .. }) => false,
+        Err(TransportError::Certificate { reason, .. }) => {
+            says(&reason, &["certificate of this node", "another cluster"]);
+            true
+        }
+        Err(other) => panic!("{other:?}"),
+    });
     untouched(&node);
 }
 
@@ -174,7 +230,7 @@ fn directories_stay_what_they_are() {
     // Another cluster with the same secret: the directory of a member of one does not join the other.
     let other = Node::start(&root.join("other"), &["--replicas", "1", "--cluster-secret-file", secret]);
     let text = refused(member_command(&node.dir, &["--join", &other.address(), "--cluster-secret-file", secret]));
-    says(&text, &[&other.address(), "belongs to cluster", "--join"]);
+    says(&text, &[&other.address(), "of another cluster", "--join"]);
     drop(other);
 
     let member = node.dir.join("member.json");

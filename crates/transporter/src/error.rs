@@ -25,6 +25,12 @@ pub enum TransportError {
     /// Files, keys, certificates that cannot be used.
     #[error("{0}")]
     Configuration(String),
+    /// The peer's certificate, or ours, was not taken.
+    #[error("{address} is not linked: {reason}")]
+    Certificate { address: String, reason: String, permanent: bool },
+    /// This node waits for the authority to sign its certificate.
+    #[error("this node has no certificate yet")]
+    NoCertificate,
     /// Another name of this process.
     #[error("the node at {address} is this node itself")]
     Oneself { address: String },
@@ -37,7 +43,9 @@ impl TransportError {
             | TransportError::Connect { .. }
             | TransportError::Timeout { .. }
             | TransportError::Closed(_)
-            | TransportError::Congested { .. } => ErrorClass::Temporary,
+            | TransportError::Congested { .. }
+            | TransportError::NoCertificate
+            | TransportError::Certificate { permanent: false, .. } => ErrorClass::Temporary,
             _ => ErrorClass::Permanent,
         }
     }

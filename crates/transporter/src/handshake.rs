@@ -7,6 +7,7 @@
 //! What the server asks for: the secret when it has one; else the certificate that TLS has verified before the first frame. A client that has a
 //! secret asks the same proof of the server, unless a verified certificate vouches for the server.
 
+use crate::stream::BINDING;
 use crate::{Identity, Secret};
 use aws_lc_rs::hmac;
 use rauk_wire::hello::{Challenge, Hello, NONCE, PROOF, Proof, Refusal, Refused, Role, Welcome, agree};
@@ -25,6 +26,8 @@ pub struct Side {
     pub accepts: Option<Role>,
     /// TLS has verified the peer's certificate.
     pub certified: bool,
+    /// That takes the place of the secret.
+    pub certificate_suffices: bool,
     pub nonce: [u8; NONCE],
 }
 
@@ -62,13 +65,17 @@ pub enum Room {
 }
 
 #[derive(Default)]
-struct Transcript(Vec<u8>);
+struct Transcript {
+    said: Vec<u8>,
+    /// Of the TLS connection; between nodes.
+    binding: Option<[u8; BINDING]>,
+}
 
 impl Transcript {
     fn add(&mut self, kind: Kind, payload: &[u8]) {
-        self.0.extend_from_slice(&(kind as u16).to_le_bytes());
-        self.0.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-        self.0.extend_from_slice(payload);
+        self.said.extend_from_slice(&(kind as u16).to_le_bytes());
+        self.said.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+        self.said.extend_from_slice(payload);
     }
 
     /// The frame of a message, which becomes part of the transcript.
@@ -81,7 +88,8 @@ impl Transcript {
     fn keyed(&self, secret: &Secret, role: &[u8]) -> hmac::Context {
         let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret.bytes()));
         context.update(role);
-        context.update(&self.0);
+        context.update(&self.said);
+        context.update(self.binding.as_ref().map_or(&[], |binding| &binding[..]));
         context
     }
 
@@ -113,7 +121,16 @@ pub struct ServerHandshake {
 impl ServerHandshake {
     pub fn new(side: Side, connection: u64, max_requests: u32) -> ServerHandshake {
         let limits = Limits { connection, max_payload: MAX_PAYLOAD as u32, max_requests };
+        let mut side = side;
+        if side.certified && side.certificate_suffices {
+            side.secret = None;
+        }
         ServerHandshake { side, limits, transcript: Transcript::default(), hello: None }
+    }
+
+    /// Under TLS: proofs between nodes are good for this connection only.
+    pub fn bind(&mut self, binding: Option<[u8; BINDING]>) {
+        self.transcript.binding = binding;
     }
 
     /// `room` is asked once, when the peer has said hello and nothing else is wrong with it.
@@ -250,6 +267,11 @@ impl ClientHandshake {
         ClientHandshake { side, transcript: Transcript::default(), challenge: None, proved: false }
     }
 
+    /// See [`ServerHandshake::bind`].
+    pub fn bind(&mut self, binding: Option<[u8; BINDING]>) {
+        self.transcript.binding = binding;
+    }
+
     /// The first frame.
     pub fn hello(&mut self) -> Vec<u8> {
         let hello = Hello {
@@ -363,6 +385,7 @@ mod tests {
             secret: secret.map(|s| Secret::new(s).unwrap()),
             accepts: None,
             certified: false,
+            certificate_suffices: false,
             nonce: [role_number; NONCE],
         }
     }
@@ -485,6 +508,35 @@ mod tests {
             }
         });
         assert_eq!(refusal(&client).unwrap().0, Refusal::Credentials, "the proofs are over different transcripts");
+    }
+
+    /// Somebody in between has a TLS connection to each side, and hands the frames on.
+    #[test]
+    fn a_proof_is_good_for_one_connection_only() {
+        for (first, second, is_good) in [(7, 7, true), (7, 8, false)] {
+            let mut client = ClientHandshake::new(side(Role::Node, Some(SECRET)));
+            let mut server = ServerHandshake::new(side(Role::Node, Some(SECRET)), 9, 100);
+            client.bind(Some([first; BINDING]));
+            server.bind(Some([second; BINDING]));
+            let hello = client.hello();
+            let Step::Send(challenge) = server.on_frame(Kind::Hello, read(&hello).1, || Room::Free) else { panic!() };
+            let Step::Send(proof) = client.on_frame(Kind::Challenge, read(&challenge).1) else { panic!() };
+            match server.on_frame(Kind::Proof, read(&proof).1, || Room::Free) {
+                Step::Done { .. } => assert!(is_good),
+                Step::Refuse(_, refused) => assert!(!is_good && refused.reason == Refusal::Credentials),
+                step => panic!("{step:?}"),
+            }
+        }
+    }
+
+    /// A node with a certificate proves no secret; one without must.
+    #[test]
+    fn a_certificate_takes_the_place_of_the_secret() {
+        let server = |certified| Side { certified, certificate_suffices: true, ..side(Role::Node, Some(SECRET)) };
+        let certified = Side { certified: true, ..side(Role::Node, None) };
+        assert!(matches!(talk(certified.clone(), server(true), |_| {}).0, Step::Done { .. }));
+        assert_eq!(refusal(&talk(certified, server(false), |_| {}).0).unwrap().0, Refusal::Credentials);
+        assert!(matches!(talk(side(Role::Node, Some(SECRET)), server(false), |_| {}).0, Step::Done { .. }));
     }
 
     #[test]

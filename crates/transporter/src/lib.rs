@@ -15,11 +15,13 @@
 //! | `send` | who sends, the send thread |
 //! | `stream`, `buffers` | a socket, plain or under TLS; buffers that were sent, for the next frames |
 //! | [`security`] | TLS, shared secrets |
+//! | [`certificates`] | a cluster's authority, certificates of nodes, their TLS |
 //! | `handshake` | the handshake's state machine: pure, nonces passed in |
 //! | [`statistics`] | counters for the operator |
 
 pub mod adaptive;
 mod buffers;
+pub mod certificates;
 pub mod error;
 mod handshake;
 pub mod link;
@@ -32,10 +34,11 @@ pub mod statistics;
 mod stream;
 pub mod transporter;
 
+pub use certificates::{Authority, Clock, Name, NodeCertificate, NodeKey, NodeTls};
 pub use error::{CloseReason, TransportError};
 pub use link::{Link, Urgency};
 pub use peers::{PeerHandler, Peers};
 pub use receive::round::together;
-pub use security::{Secret, Security, TlsFiles};
+pub use security::{Secret, Security, Tls, TlsFiles};
 pub use statistics::{LinkStatistics, Statistics};
 pub use transporter::{Handler, Identity, Options, Transporter};

@@ -17,7 +17,7 @@ use crate::send::Sending;
 use crate::shared::Shared;
 use crate::statistics::{LinkStatistics, ReceiveCounts};
 use crate::stream::Stream;
-use crate::{CloseReason, Identity, TransportError};
+use crate::{CloseReason, Identity, Name, TransportError};
 use parking_lot::Mutex;
 use rauk_wire::{Header, frame};
 use std::any::Any;
@@ -64,6 +64,8 @@ pub struct Link {
     /// Its socket is not read.
     pub(crate) paused: AtomicBool,
     pub(crate) received: ReceiveCounts,
+    /// Who the peer's certificate names.
+    certified: Option<Name>,
     data: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -86,6 +88,7 @@ impl Link {
         unsent: Vec<u8>,
         set: usize,
     ) -> Arc<Link> {
+        let certified = stream.certified();
         let sending = Sending::new(stream, unsent, &shared);
         let serial = shared.next_serial();
         let link = Arc::new_cyclic(|me| Link {
@@ -106,6 +109,7 @@ impl Link {
             requests: AtomicU32::new(0),
             paused: AtomicBool::new(false),
             received: ReceiveCounts::default(),
+            certified,
             data: OnceLock::new(),
         });
         link.set_place(Place { set, token: None });
@@ -233,6 +237,11 @@ impl Link {
     }
 
     /// What the peer said in the handshake: its cluster, incarnation, version and name.
+    /// The node that the peer's certificate names. `None`: a link without TLS, or one to get a certificate.
+    pub fn certified(&self) -> Option<Name> {
+        self.certified
+    }
+
     pub fn identity(&self) -> &Identity {
         &self.identity
     }

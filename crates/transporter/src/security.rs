@@ -5,6 +5,7 @@
 //! signed and carry the name.
 
 use crate::TransportError;
+use crate::certificates::NodeTls;
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::aws_lc_rs;
 use rustls::server::WebPkiClientVerifier;
@@ -97,11 +98,64 @@ pub struct TlsFiles {
     pub server_name: Option<String>,
 }
 
+/// The TLS of a port or a link.
+#[derive(Clone, Debug)]
+pub enum Tls {
+    Files(TlsFiles),
+    /// Between nodes. A listener takes the secret in the place of a certificate, so that nodes can get one.
+    Nodes(Arc<NodeTls>),
+    /// Of a side that connects to get a certificate: both sides prove the secret.
+    Enrol(Arc<NodeTls>),
+}
+
 /// What a side has to show and asks of the other. With neither, nobody is let in.
 #[derive(Clone, Debug, Default)]
 pub struct Security {
     pub secret: Option<Secret>,
-    pub tls: Option<TlsFiles>,
+    pub tls: Option<Tls>,
+}
+
+/// The TLS of a listener. A node's changes with its certificate.
+pub(crate) enum ServerTls {
+    Fixed(Arc<ServerConfig>),
+    Nodes(Arc<NodeTls>),
+}
+
+impl ServerTls {
+    /// `None`: there is no certificate yet.
+    pub fn config(&self) -> Option<Arc<ServerConfig>> {
+        match self {
+            ServerTls::Fixed(config) => Some(config.clone()),
+            ServerTls::Nodes(tls) => tls.server(),
+        }
+    }
+
+    /// Whether a certificate takes the place of the secret.
+    pub fn certificate_suffices(&self) -> bool {
+        matches!(self, ServerTls::Nodes(_))
+    }
+}
+
+impl Tls {
+    pub(crate) fn server(&self) -> Result<ServerTls, TransportError> {
+        match self {
+            Tls::Files(files) => files.server().map(ServerTls::Fixed),
+            Tls::Nodes(tls) | Tls::Enrol(tls) => Ok(ServerTls::Nodes(tls.clone())),
+        }
+    }
+
+    pub(crate) fn client(&self, host: &str) -> Result<(Arc<ClientConfig>, ServerName<'static>), TransportError> {
+        match self {
+            Tls::Files(files) => files.client(host),
+            Tls::Nodes(tls) => tls.client(),
+            Tls::Enrol(tls) => tls.enrolling(),
+        }
+    }
+
+    /// Whether the server's certificate is verified, so that it is proof enough.
+    pub(crate) fn verifies(&self) -> bool {
+        !matches!(self, Tls::Enrol(_))
+    }
 }
 
 fn configuration<T>(message: String) -> Result<T, TransportError> {
@@ -129,7 +183,7 @@ impl TlsFiles {
     }
 
     /// For accepting: clients must show a certificate of the authority.
-    pub(crate) fn server(&self) -> Result<Arc<ServerConfig>, TransportError> {
+    fn server(&self) -> Result<Arc<ServerConfig>, TransportError> {
         let Loaded { chain, key, authority } = self.load()?;
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = WebPkiClientVerifier::builder_with_provider(authority, provider.clone())
@@ -143,7 +197,7 @@ impl TlsFiles {
     }
 
     /// For connecting to `host`: shows our certificate, asks for one of the authority with the server's name.
-    pub(crate) fn client(&self, host: &str) -> Result<(Arc<ClientConfig>, ServerName<'static>), TransportError> {
+    fn client(&self, host: &str) -> Result<(Arc<ClientConfig>, ServerName<'static>), TransportError> {
         let Loaded { chain, key, authority } = self.load()?;
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = WebPkiServerVerifier::builder_with_provider(authority, provider.clone())

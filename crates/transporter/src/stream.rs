@@ -3,11 +3,15 @@
 //! Under TLS the connection's state has a lock of its own: a sender holds it to seal bytes, a receiver to read and open records (its reading of the socket included, which never
 //! blocks). What a sender writes to the socket are sealed bytes, outside of that lock; order is kept because one sender is active at a time.
 
+use crate::Name;
 use parking_lot::Mutex;
 use rustls::Connection;
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
+
+/// Bytes by which a proof is bound to a TLS connection.
+pub(crate) const BINDING: usize = 32;
 
 pub(crate) struct Stream {
     socket: TcpStream,
@@ -42,6 +46,34 @@ impl Stream {
         self.tls.as_ref().is_some_and(|tls| tls.lock().peer_certificates().is_some_and(|chain| !chain.is_empty()))
     }
 
+    /// Who the peer's certificate names, if it is a node's (which was verified then).
+    pub fn certified(&self) -> Option<Name> {
+        let tls = self.tls.as_ref()?.lock();
+        Name::read(tls.peer_certificates()?.first()?).map(|(name, _)| name)
+    }
+
+    /// The TLS handshake is not over.
+    pub fn is_shaking_hands(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.lock().is_handshaking())
+    }
+
+    /// What both sides of this TLS connection know and nobody else: proofs contain it. `None`: not under TLS.
+    pub fn binding(&self) -> Option<[u8; BINDING]> {
+        let tls = self.tls.as_ref()?.lock();
+        tls.export_keying_material([0; BINDING], b"EXPORTER-rauk-handshake", None).ok()
+    }
+
+    /// The first byte that the peer sends or has sent, left where it is. `None`: it has ended.
+    pub fn peek(&self) -> io::Result<Option<u8>> {
+        let mut byte = [0];
+        Ok((self.socket.peek(&mut byte)? > 0).then_some(byte[0]))
+    }
+
+    /// Bytes of the peer as they come.
+    pub fn read_raw(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&self.socket).read(buffer)
+    }
+
     /// Bytes of the peer, opened; 0 at the end. Under TLS go on until `WouldBlock`; bytes that TLS itself wants to say are for [`Stream::pull`].
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let Some(tls) = &self.tls else { return (&self.socket).read(buffer) };
@@ -59,7 +91,7 @@ impl Stream {
                 return Ok(0);
             }
             if let Err(error) = tls.process_new_packets() {
-                return Err(io::Error::new(ErrorKind::InvalidData, format!("TLS: {error}")));
+                return Err(io::Error::new(ErrorKind::InvalidData, error));
             }
             if tls.is_handshaking() && tls.wants_write() {
                 return Err(ErrorKind::Interrupted.into());

@@ -135,7 +135,7 @@ impl Transporter {
             )));
         }
         listener.set_nonblocking(true).map_err(bad)?;
-        let tls = security.tls.as_ref().map(|files| files.server()).transpose()?;
+        let tls = security.tls.as_ref().map(|tls| tls.server()).transpose()?;
         let set = self.shared.least_loaded();
         set.sockets.fetch_add(1, Relaxed);
         set.command(Command::listen(listener, security.secret, tls));
@@ -267,7 +267,7 @@ impl Connect {
         timeout: Duration,
     ) -> Result<Connect, TransportError> {
         let host = address.rsplit_once(':').map_or(address, |(host, _)| host).trim_matches(['[', ']']);
-        let tls = security.tls.as_ref().map(|files| files.client(host)).transpose()?;
+        let tls = security.tls.as_ref().map(|tls| tls.client(host)).transpose()?;
         let peers = address
             .to_socket_addrs()
             .map_err(|e| TransportError::Connect { address: address.into(), reason: e.to_string() })?
@@ -288,7 +288,7 @@ impl Connect {
             self.shared.clone(),
             Stream::new(socket, tls),
             peer,
-            self.security.secret.clone(),
+            &self.security,
             (self.address.clone(), self.timeout),
             slot.clone(),
         );

@@ -5,7 +5,7 @@ mod support;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rauk_transporter::peers::{incarnation, node_name};
-use rauk_transporter::{Identity, Options, PeerHandler, Peers, Secret, Security, TransportError, Transporter};
+use rauk_transporter::{Identity, Name, Options, PeerHandler, Peers, Secret, TransportError, Transporter};
 use rauk_wire::hello::{Refusal, Role};
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
@@ -28,7 +28,8 @@ struct Node {
 }
 
 impl PeerHandler for Node {
-    fn on_message(&self, payload: Bytes) {
+    fn on_message(&self, from: Option<Name>, payload: Bytes) {
+        assert_eq!(from, None, "links without TLS name nobody");
         while self.hangs.load(SeqCst) || self.busy.load(SeqCst) && payload == "busy" {
             self.at_work.store(true, SeqCst);
             std::thread::sleep(Duration::from_millis(5));
@@ -38,6 +39,10 @@ impl PeerHandler for Node {
 
     fn on_request(&self, payload: Bytes) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
         Box::pin(async move { [b"answer to ", &payload[..]].concat() })
+    }
+
+    fn on_enrol(&self, _: Bytes) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>> {
+        unreachable!("links without TLS need no certificates")
     }
 }
 
@@ -84,8 +89,8 @@ fn start(wish: Wish) -> Started {
         name: node_name("a node", &address),
     };
     let options = Options { accepts: Some(Role::Node), send_limit: wish.send_limit, ..Options::default() };
-    let security = Security { secret: Some(Secret::new(wish.secret).unwrap()), tls: None };
-    let peers = Peers::start(options, identity, security, node.clone()).unwrap();
+    let secret = Secret::new(wish.secret).unwrap();
+    let peers = Peers::start(options, identity, (secret, None), node.clone()).unwrap();
     peers.listen(listener).unwrap();
     Started { node, peers, address }
 }

@@ -3,7 +3,7 @@
 mod support;
 
 use rauk_transporter::security::TlsFiles;
-use rauk_transporter::{CloseReason, Options, Secret, Security, TransportError, Transporter, Urgency};
+use rauk_transporter::{CloseReason, Options, Secret, Security, Tls, TransportError, Transporter, Urgency};
 use rauk_wire::hello::{Challenge, Hello, Proof, Refusal, Refused, Role};
 use rauk_wire::{Header, Kind, WireError, frame};
 use std::io::{Read, Write};
@@ -296,7 +296,7 @@ fn mutual_tls() {
     let (ours, others) = (Authority::new(), Authority::new());
     let with = |tls: TlsFiles, secret: Option<&str>| Security {
         secret: secret.map(|secret| Secret::new(secret).unwrap()),
-        tls: Some(tls),
+        tls: Some(Tls::Files(tls)),
     };
     let (server, address) = serve_with(with(ours.files("node.rauk"), None));
     for receive_threads in [0, 1] {
@@ -324,7 +324,6 @@ fn mutual_tls() {
     for (what, security) in [
         ("a certificate of another authority", with(foreign, None)),
         ("an authority that has not signed the server", with(others.files("client"), None)),
-        ("no TLS", secret()),
         ("another name", {
             let mut files = ours.files("client");
             files.server_name = Some("other.rauk".into());
@@ -334,6 +333,8 @@ fn mutual_tls() {
         let error = fails(&security);
         assert!(matches!(error, TransportError::Connect { .. }), "{what}: {error}");
     }
+    let error = fails(&secret());
+    assert!(matches!(&error, TransportError::Refused { message, .. } if message.contains("speaks TLS")), "{error}");
     assert_eq!(server.statistics().links_accepted, 2);
 
     // Both are asked for when both are given.

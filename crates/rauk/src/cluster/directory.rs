@@ -34,6 +34,9 @@ pub struct MemberFile {
     pub roles: Vec<Role>,
     /// Replicas of the cluster that is being founded here, until it is.
     pub founding: Option<u8>,
+    /// Fingerprint of the cluster's certificate authority, once it has one.
+    #[serde(default)]
+    pub authority: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +66,7 @@ impl MemberFile {
             node: None,
             roles: Vec::new(),
             founding: None,
+            authority: None,
         }
     }
 

@@ -13,6 +13,7 @@
 //! a crash, which recovery is made for, and the operating system's process stays the same for whoever watches it. With durability `replicated` its memory may be the only copy of what was acknowledged: it is
 //! written to disk first, and the process that follows says that it has it ([`Database::fence`]).
 
+use super::credentials::{Credentials, Unsigned};
 use super::directory::{Directory, MemberFile, SECRET_FILE, inspect};
 use super::settings::{DEFAULT_REPLICAS, role_names, with_port};
 use super::transport::{Door, Links};
@@ -30,6 +31,7 @@ use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 /// How long a node asks to be taken in.
@@ -65,6 +67,8 @@ pub struct Member {
     /// It has made the cluster just now.
     pub founded: bool,
     pub secret_file: PathBuf,
+    /// The certificate is renewed until this is dropped.
+    _renewing: Option<Sender<()>>,
 }
 
 /// What this node is going to be, told by the directory and the settings before anything is opened.
@@ -183,12 +187,26 @@ impl Member {
         let joins = file.node.is_none() && !cluster.join.is_empty();
         let (secret, secret_file) = secret(settings, file.node.is_none() && !joins)?;
         file.set_roles(&roles);
+        let founds = file.node.is_none() && !joins;
+        if founds && file.cluster() == [0; 16] {
+            let mut id = [0; 16];
+            id[..8].copy_from_slice(&needs.runtime.random().to_le_bytes());
+            id[8..].copy_from_slice(&needs.runtime.random().to_le_bytes());
+            file.set_cluster(id, cluster.name());
+        }
         file.store(directory)?;
+        let credentials = match cluster.plain_links {
+            true => None,
+            false => Some(Credentials::open(directory, &file, &roles, &secret, founds)?),
+        };
+        // The cluster's id is known to others once it has been founded.
+        let known = if founds { [0; 16] } else { file.cluster() };
         let door = Door {
             listener: needs.cluster,
             address: address.clone(),
             secret,
-            cluster: file.cluster(),
+            credentials: credentials.clone(),
+            cluster: known,
             directory: file.directory(),
             process: needs.runtime.random(),
         };
@@ -209,6 +227,11 @@ impl Member {
         links.set_raft(&raft);
         let mut founded = false;
         let name = cluster.name().to_string();
+        let certify = |node: u16| match &credentials {
+            Some(own) => certify(own, &links, node),
+            None => Ok(()),
+        };
+        certify(raft.node().map_or(0, |node| node.0))?;
         match raft.node() {
             Some(node) => come_back(&raft, &links, node, cluster_name(&raft, &file), &cluster.join, &own)?,
             None if joins => join(&raft, &links, &name, &cluster.join, own.clone())?,
@@ -221,11 +244,12 @@ impl Member {
                 ));
             }
             None => {
-                found(&raft, &mut file, settings, (&*needs.runtime, needs.config.partitions), own.clone())?;
+                found(&raft, &mut file, settings, needs.config.partitions, own.clone())?;
                 founded = true;
             }
         }
         let node = raft.node().ok_or("the manage group has given this node no number")?;
+        certify(node.0)?;
         let group = raft.group();
         let made = group.config.as_ref().ok_or("the cluster's configuration has not come here")?;
         if settings.durability == rauk_node::Durability::Replicated && made.durability == ClusterDurability::Fsync {
@@ -235,6 +259,7 @@ impl Member {
         file.set_cluster(made.id, &made.name);
         file.node = Some(node.0);
         file.founding = None;
+        file.authority = credentials.as_ref().and_then(|own| own.authority()).or(file.authority);
         file.store(directory)?;
         keep_secret(directory, &secret_file)?;
         let name = made.name.clone();
@@ -251,8 +276,9 @@ impl Member {
         let database =
             block_on(opening).map_err(|e| format!("cannot open data directory {}: {e}", directory.display()))?;
         links.set_database(Some(database.clone()));
+        let renewing = credentials.map(|own| own.renew(&links, node.0)).transpose()?;
         wait_spread(&raft);
-        Ok(Member { database, links, raft, node, name, address, founded, secret_file })
+        Ok(Member { database, links, raft, node, name, address, founded, secret_file, _renewing: renewing })
     }
 
     /// What the operator can do next, after a cluster has been founded.
@@ -306,14 +332,10 @@ fn found(
     raft: &RaftGroup,
     file: &mut MemberFile,
     settings: &Settings,
-    (runtime, partitions): (&dyn Runtime, u16),
+    partitions: u16,
     own: Description,
 ) -> Result<(), String> {
-    let mut id = file.cluster();
-    if id == [0; 16] {
-        id[..8].copy_from_slice(&runtime.random().to_le_bytes());
-        id[8..].copy_from_slice(&runtime.random().to_le_bytes());
-    }
+    let id = file.cluster();
     let name = settings.cluster.name().to_string();
     let replicas = settings.cluster.replicas.or(file.founding).unwrap_or(DEFAULT_REPLICAS);
     // Begun again after a crash, it must be the same cluster.
@@ -333,25 +355,59 @@ fn found(
 /// Nodes that refuse this one say why; that ends it before anything else.
 fn ask(links: &Links, seeds: &[String]) -> Result<(), String> {
     for seed in seeds {
-        match links.probe(seed) {
-            Err(error @ TransportError::Refused { .. }) if error.class() == ErrorClass::Permanent => {
-                return Err(format!("{seed} does not let this node in: {error} {}", way_out(&error)));
+        if let Err(error) = links.probe(seed) {
+            match refusal(seed, &error) {
+                Some(text) => return Err(text),
+                // The others may do better, or this one later.
+                None => tracing::warn!("{seed}: {error}"),
             }
-            Err(error @ TransportError::Untrusted { .. }) => {
-                return Err(format!("{seed} is not trusted: {error} {}", way_out(&error)));
-            }
-            Err(error @ TransportError::Configuration(_)) => return Err(format!("cannot join {seed}: {error}")),
-            Err(TransportError::Oneself { .. }) => {
-                return Err(format!(
-                    "--join names {seed}, which is this node's own address; name a member of the cluster"
-                ));
-            }
-            // The others may do better, or this one later.
-            Err(error) => tracing::warn!("{seed}: {error}"),
-            Ok(()) => {}
         }
     }
     Ok(())
+}
+
+/// What ends the start of a node that an answer of this kind keeps out.
+fn refusal(seed: &str, error: &TransportError) -> Option<String> {
+    let permanent = error.class() == ErrorClass::Permanent;
+    match error {
+        TransportError::Refused { .. } if permanent => {
+            Some(format!("{seed} does not let this node in: {error} {}", way_out(error)))
+        }
+        TransportError::Untrusted { .. } => Some(format!("{seed} is not trusted: {error} {}", way_out(error))),
+        TransportError::Certificate { reason, .. } if permanent => {
+            Some(format!("{seed} is not linked: {reason} (--join)"))
+        }
+        TransportError::Configuration(_) => Some(format!("cannot join {seed}: {error}")),
+        TransportError::Oneself { .. } => {
+            Some(format!("--join names {seed}, which is this node's own address; name a member of the cluster"))
+        }
+        _ => None,
+    }
+}
+
+/// Sees to it that this node has a certificate with its number (0: none yet). Waits for a node that can sign it.
+fn certify(own: &Credentials, links: &Links, node: u16) -> Result<(), String> {
+    loop {
+        let sources = links.sources();
+        match own.ensure(links, node, &sources, JOIN) {
+            Ok(true) => {
+                links.reconnect();
+                return Ok(());
+            }
+            Ok(false) => return Ok(()),
+            Err(Unsigned::By(source, error)) => {
+                return Err(refusal(&source, &error).unwrap_or_else(|| format!("{source}: {error}")));
+            }
+            Err(Unsigned::Refused(why)) => return Err(why),
+            Err(Unsigned::Unreachable(why)) if node == 0 => {
+                return Err(format!("{why}; is a member of the cluster running at {}?", sources.join(", ")));
+            }
+            // A whole cluster may be coming back.
+            Err(Unsigned::Unreachable(why)) => {
+                tracing::warn!(node, "waits for a manage node to sign its certificate: {why}")
+            }
+        }
+    }
 }
 
 fn way_out(error: &TransportError) -> &'static str {

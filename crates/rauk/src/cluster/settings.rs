@@ -26,6 +26,8 @@ pub struct ClusterSettings {
     /// Members to ask, `host:port`.
     pub join: Vec<String>,
     pub secret_file: Option<PathBuf>,
+    /// Links between nodes without TLS.
+    pub plain_links: bool,
     pub name: Option<String>,
     /// The host by which others reach this node.
     pub advertise: Option<String>,
@@ -45,6 +47,7 @@ impl ClusterSettings {
         }
         let given = [
             (self.secret_file.is_some(), "cluster-secret-file"),
+            (self.plain_links, "plain-links"),
             (self.name.is_some(), "cluster-name"),
             (self.replace_after.is_some(), "replace-after"),
             (self.advertise.is_some(), "advertise"),

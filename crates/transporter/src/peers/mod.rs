@@ -22,7 +22,8 @@ mod peer;
 pub use peer::PeerStatistics;
 
 use crate::{
-    CloseReason, Handler, Identity, Link, Options, Security, Statistics, TransportError, Transporter, Urgency,
+    CloseReason, Handler, Identity, Link, Name, NodeTls, Options, Secret, Security, Statistics, Tls, TransportError,
+    Transporter, Urgency,
 };
 use bytes::Bytes;
 use futures::channel::oneshot;
@@ -52,10 +53,12 @@ const AT: &str = " at ";
 
 /// What comes in. Calls come on receive threads and must not block.
 pub trait PeerHandler: Send + Sync + 'static {
-    /// A message ([`Kind::Member`]).
-    fn on_message(&self, payload: Bytes);
+    /// A message ([`Kind::Member`]); `from`: the node that the link's certificate names, where links have some.
+    fn on_message(&self, from: Option<Name>, payload: Bytes);
     /// A request ([`Kind::Raft`]): what the future gives is sent back.
     fn on_request(&self, payload: Bytes) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>>;
+    /// A request on a link on which the peer has proved the secret and shown no certificate: it asks for one.
+    fn on_enrol(&self, payload: Bytes) -> Pin<Box<dyn Future<Output = Vec<u8>> + Send>>;
 }
 
 /// Messages and bytes of one kind, headers left out.
@@ -113,7 +116,11 @@ struct Call {
 struct Inner {
     /// As [`incarnation`] makes it, or 0.
     incarnation: u64,
-    security: Security,
+    /// Of links without TLS; and of nodes that get a certificate.
+    secret: Secret,
+    tls: Option<Arc<NodeTls>>,
+    /// The node that is expected at an address.
+    expected: Mutex<HashMap<String, u16>>,
     handler: Arc<dyn PeerHandler>,
     transporter: OnceLock<Weak<Transporter>>,
     peers: Mutex<BTreeMap<(String, Lane), Arc<Peer>>>,
@@ -150,12 +157,14 @@ impl Peers {
     pub fn start(
         options: Options,
         identity: Identity,
-        security: Security,
+        (secret, tls): (Secret, Option<Arc<NodeTls>>),
         handler: Arc<dyn PeerHandler>,
     ) -> Result<Arc<Peers>, TransportError> {
         let inner = Arc::new(Inner {
             incarnation: identity.incarnation,
-            security,
+            secret,
+            tls,
+            expected: Mutex::default(),
             handler,
             transporter: OnceLock::new(),
             peers: Mutex::default(),
@@ -178,9 +187,49 @@ impl Peers {
         Ok(Arc::new(Peers { transporter, inner, rounds: Mutex::new(Some(rounds)) }))
     }
 
-    /// Lets peers in that know the secret.
+    /// Lets peers in that have a certificate; without TLS those that know the secret.
     pub fn listen(&self, listener: TcpListener) -> Result<SocketAddr, TransportError> {
-        self.transporter.listen(listener, self.inner.security.clone())
+        let tls = self.inner.tls.clone().map(Tls::Nodes);
+        self.transporter.listen(listener, Security { secret: Some(self.inner.secret.clone()), tls })
+    }
+
+    /// Which node is at which address: links that are made from now on are refused by others.
+    pub fn expect(&self, nodes: HashMap<String, u16>) {
+        *self.inner.expected.lock() = nodes;
+    }
+
+    /// Ends the links that this side has made; the next messages make new ones, with the certificate of then.
+    pub fn reconnect(&self) {
+        let peers: Vec<Arc<Peer>> = self.inner.peers.lock().values().cloned().collect();
+        peers.iter().for_each(|peer| peer.disconnect());
+    }
+
+    /// Asks a node for a certificate, on a link of its own: both sides prove the secret.
+    pub fn enrol(
+        &self,
+        address: &str,
+        tls: &Arc<NodeTls>,
+        payload: Vec<u8>,
+    ) -> impl Future<Output = Result<Bytes, TransportError>> + Send + 'static {
+        let security = Security { secret: Some(self.inner.secret.clone()), tls: Some(Tls::Enrol(tls.clone())) };
+        let (transporter, inner, address) = (self.transporter.clone(), self.inner.clone(), address.to_string());
+        async move {
+            // It is in no list: the call fails with the link.
+            let peer = Arc::new(Peer::new(&address, Lane::Urgent));
+            let connected = transporter.connect(&address, &security, CONNECT).await;
+            let link = connected.and_then(|link| inner.not_oneself(&peer, link))?;
+            let number = inner.next.fetch_add(1, Relaxed);
+            let (sender, receiver) = oneshot::channel();
+            inner.calls.lock().insert(number, Call { peer: Arc::downgrade(&peer), answer: sender });
+            let _forget = Forget { inner: inner.clone(), number };
+            link.set_data(peer.clone());
+            let mut frame = link.buffer();
+            frame.extend_from_slice(&payload);
+            link.send(&Header::new(Kind::Raft, number), frame, Urgency::Force)?;
+            let answer = receiver.await.unwrap_or(Err(TransportError::Closed(CloseReason::Here)));
+            link.close(CloseReason::Here);
+            answer
+        }
     }
 
     /// See [`Transporter::set_cluster`].
@@ -325,16 +374,53 @@ impl Inner {
             let (inner, peer) = (inner.clone(), peer.clone());
             move || {
                 let Some(transporter) = inner.transporter.get().and_then(Weak::upgrade) else { return };
-                let mut connecting = Box::pin(transporter.connect(&peer.address, &inner.security, CONNECT));
+                let name = inner.name();
+                let security = inner.security();
+                let mut connecting = Box::pin(transporter.connect(&peer.address, &security, CONNECT));
                 let result = transporter.receive_until(|context| connecting.as_mut().poll(context));
                 drop(connecting);
-                inner.connected(&peer, result.and_then(|link| inner.not_oneself(&peer, link)));
+                let result = result.and_then(|link| inner.not_oneself(&peer, link));
+                inner.connected(&peer, result.and_then(|link| inner.as_expected(&peer, name, link)));
             }
         };
         if let Err(e) = std::thread::Builder::new().name("rauk-connect".into()).spawn(life) {
             let error = TransportError::Configuration(format!("cannot start a thread: {e}"));
             inner.connected(&peer, Err(error));
         }
+    }
+
+    /// What a link to a peer shows and asks for: certificates, or else the secret.
+    fn security(&self) -> Security {
+        match &self.tls {
+            Some(tls) => Security { secret: None, tls: Some(Tls::Nodes(tls.clone())) },
+            None => Security { secret: Some(self.secret.clone()), tls: None },
+        }
+    }
+
+    fn name(&self) -> Option<Name> {
+        self.tls.as_ref().and_then(|tls| tls.name())
+    }
+
+    /// The link is to the node that is meant, and this node has shown on it who it is now.
+    fn as_expected(&self, peer: &Peer, shown: Option<Name>, link: Arc<Link>) -> Result<Arc<Link>, TransportError> {
+        let expected = self.expected.lock().get(&peer.address).copied();
+        let found = link.certified().map_or(0, |name| name.node);
+        if let Some(expected) = expected
+            && found != 0
+            && found != expected
+        {
+            link.close(CloseReason::Here);
+            return Err(TransportError::Certificate {
+                address: peer.address.clone(),
+                reason: format!("its certificate is that of node {found}, and node {expected} is expected there"),
+                permanent: false,
+            });
+        }
+        if shown != self.name() {
+            link.close(CloseReason::Here);
+            return Err(TransportError::Closed(CloseReason::Here));
+        }
+        Ok(link)
     }
 
     fn not_oneself(&self, peer: &Peer, link: Arc<Link>) -> Result<Arc<Link>, TransportError> {
@@ -462,10 +548,25 @@ impl Handler for Ear {
 
     fn on_frame(&self, link: &Arc<Link>, frame: Frame) {
         let (header, bytes) = (frame.header, frame.payload.len());
+        // Who has proved the secret only may ask for a certificate, and nothing else.
+        let enrols = self.0.tls.is_some() && link.accepted && link.certified().is_none();
         match header.kind {
+            Kind::Raft if enrols => {
+                let answering = self.0.handler.on_enrol(frame.payload);
+                let back = link.clone();
+                link.spawn(async move {
+                    let mut answer = back.buffer();
+                    answer.extend_from_slice(&answering.await);
+                    // A link that has ended needs no answer.
+                    let _ = back.send(&Header::new(Kind::RaftAnswer, header.request), answer, Urgency::Force);
+                });
+            }
+            kind if enrols => {
+                link.close(CloseReason::Protocol(format!("{kind:?} is for nodes with a certificate")));
+            }
             Kind::Member if link.accepted => {
                 self.0.messages.on_received(bytes);
-                self.0.handler.on_message(frame.payload);
+                self.0.handler.on_message(link.certified(), frame.payload);
             }
             Kind::Raft if link.accepted => {
                 self.0.requests.on_received(bytes);

@@ -229,6 +229,14 @@ impl Peer {
         current
     }
 
+    pub fn disconnect(&self) {
+        let link = match &self.inner.lock().state {
+            State::Open(link) => link.clone(),
+            _ => return,
+        };
+        link.close(CloseReason::Here);
+    }
+
     /// It lives: the next message may try.
     pub fn try_at_once(&self) {
         let mut inner = self.inner.lock();

@@ -23,11 +23,11 @@ pub(crate) mod tasks;
 
 pub(crate) use receiver::Receiver;
 
+use crate::security::ServerTls;
 use crate::{Link, Secret};
 use opening::Opening;
 use parking_lot::Mutex;
 use poll_set::PollSet;
-use rustls::ServerConfig;
 use sockets::{LinkSocket, Listening};
 use std::io;
 use std::net::TcpListener;
@@ -57,7 +57,7 @@ pub(crate) enum Command {
 
 impl Command {
     /// Listen, and ask this of whoever comes.
-    pub fn listen(listener: TcpListener, secret: Option<Secret>, tls: Option<Arc<ServerConfig>>) -> Command {
+    pub fn listen(listener: TcpListener, secret: Option<Secret>, tls: Option<ServerTls>) -> Command {
         Command::Listen(Box::new(Listening { listener, secret, tls }))
     }
 }

@@ -5,14 +5,15 @@
 //! second at most: closing at once would reset the connection, and the words with it.
 
 use super::sockets::Listening;
+use crate::certificates::explain;
 use crate::handshake::{ClientHandshake, Limits, Room, ServerHandshake, Side, Step};
 use crate::security::fill_random;
 use crate::shared::Shared;
 use crate::stream::Stream;
-use crate::{CloseReason, Identity, Link, Secret, TransportError};
+use crate::{CloseReason, Identity, Link, Secret, Security, TransportError};
 use parking_lot::Mutex;
 use rauk_wire::frame::{HEADER, Parsed, parse_bounded};
-use rauk_wire::hello::{NONCE, Role};
+use rauk_wire::hello::{NONCE, Refusal, Refused, Role};
 use rauk_wire::{Kind, MAX_HANDSHAKE};
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -23,6 +24,8 @@ use std::time::Duration;
 
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 256 << 10;
+/// What a TLS connection begins with.
+const TLS_HANDSHAKE: u8 = 22;
 
 /// Where the result of [`crate::Transporter::connect`] is waited for. The first result counts.
 #[derive(Default)]
@@ -65,8 +68,10 @@ impl Slot {
 }
 
 enum Talk {
-    Server { secret: Option<Secret>, machine: Option<ServerHandshake> },
-    Client { secret: Option<Secret>, machine: Option<ClientHandshake>, address: String },
+    /// `suffices`: a certificate takes the place of the secret.
+    Server { secret: Option<Secret>, suffices: bool, machine: Option<ServerHandshake> },
+    /// `verifies`: the server's certificate is proof enough.
+    Client { secret: Option<Secret>, verifies: bool, machine: Option<ClientHandshake>, address: String },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -94,6 +99,9 @@ pub(crate) struct Opening {
     outbound: Vec<u8>,
     sent: usize,
     lingered: usize,
+    /// What the peer speaks, TLS or not, has been looked at; it is not what this port speaks, and is answered without.
+    looked: bool,
+    raw: bool,
     /// Counted among half-open ones; has a place among the links.
     half_open: bool,
     place: bool,
@@ -122,7 +130,8 @@ impl Opening {
     /// A connection that was accepted. It counts as half-open from here on.
     pub fn accepted(shared: Arc<Shared>, listening: &Listening, stream: Stream, peer: SocketAddr) -> Opening {
         let timeout = shared.options.handshake;
-        let talk = Talk::Server { secret: listening.secret.clone(), machine: None };
+        let suffices = listening.tls.as_ref().is_some_and(|tls| tls.certificate_suffices());
+        let talk = Talk::Server { secret: listening.secret.clone(), suffices, machine: None };
         let mut opening = Opening::new(shared, stream, peer, timeout, talk, Phase::Talking);
         opening.half_open = true;
         opening
@@ -138,11 +147,12 @@ impl Opening {
         shared: Arc<Shared>,
         stream: Stream,
         peer: SocketAddr,
-        secret: Option<Secret>,
+        security: &Security,
         (address, timeout): (String, Duration),
         slot: Arc<Slot>,
     ) -> Opening {
-        let talk = Talk::Client { secret, machine: None, address };
+        let verifies = security.tls.as_ref().is_some_and(|tls| tls.verifies());
+        let talk = Talk::Client { secret: security.secret.clone(), verifies, machine: None, address };
         let mut opening = Opening::new(shared, stream, peer, timeout, talk, Phase::Connecting);
         opening.slot = Some(slot);
         opening
@@ -170,6 +180,8 @@ impl Opening {
             outbound: Vec::new(),
             sent: 0,
             lingered: 0,
+            looked: false,
+            raw: false,
             half_open: false,
             place: false,
         }
@@ -205,7 +217,11 @@ impl Opening {
             }
             Talk::Server { .. } if self.phase != Phase::Lingering => {
                 self.shared.refused.fetch_add(1, Relaxed);
-                tracing::info!(peer = %self.peer, "a peer was not let in: {reason}");
+                let peer = self.peer;
+                match self.between_nodes() && self.stream.is_tls() {
+                    true => tracing::warn!(%peer, "a peer was not let in: {reason}"),
+                    false => tracing::info!(%peer, "a peer was not let in: {reason}"),
+                }
             }
             Talk::Server { .. } => {}
         }
@@ -216,11 +232,16 @@ impl Opening {
         if self.phase == Phase::Connecting && !self.connected()? {
             return Ok(None);
         }
+        if !self.looked && !self.look()? {
+            return Ok(None);
+        }
         let mut chunk = [0; 2048];
         loop {
             self.flush()?;
-            match self.stream.read(&mut chunk) {
+            let read = if self.raw { self.stream.read_raw(&mut chunk) } else { self.stream.read(&mut chunk) };
+            match read {
                 Ok(0) if self.phase == Phase::Lingering => return Err("it has gone".into()),
+                Ok(0) if self.is_shaking_hands() => return Err(self.no_tls()),
                 Ok(0) => return Err("the peer closed the connection during the handshake".into()),
                 Ok(count) if self.phase == Phase::Lingering => {
                     self.lingered += count;
@@ -240,12 +261,83 @@ impl Opening {
                 Err(e) => {
                     // An alert tells the peer what is wrong.
                     let _ = self.flush();
-                    return Err(e.to_string());
+                    return Err(self.broken(&e));
                 }
             }
         }
         self.flush()?;
         Ok(None)
+    }
+
+    /// Looks whether the peer speaks TLS where this port does, and not where it does not. One that does not is told so,
+    /// in plain: a program without TLS can read that, and one with TLS sees that it gets none. `false`: not known yet.
+    fn look(&mut self) -> Result<bool, String> {
+        if matches!(self.talk, Talk::Server { .. }) {
+            let speaks_tls = match self.stream.peek() {
+                Ok(Some(byte)) => byte == TLS_HANDSHAKE,
+                // The end is found below.
+                Ok(None) => self.stream.is_tls(),
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(false),
+                Err(e) => return Err(e.to_string()),
+            };
+            if speaks_tls != self.stream.is_tls() {
+                self.raw = true;
+                let (here, there) = if speaks_tls { ("plain", "TLS") } else { ("TLS", "plain") };
+                let text = match self.between_nodes() {
+                    true => format!(
+                        "the links of this node are {here}, those of the other one {there}: \
+                         start all nodes of a cluster with --plain-links, or none"
+                    ),
+                    false => format!("this port speaks {here}, the client {there}: change one of them"),
+                };
+                let machine = ServerHandshake::new(self.side(), self.serial, self.shared.options.max_requests);
+                if let Step::Refuse(frame, refused) = machine.refuse(Refusal::Version, text) {
+                    self.refuse(&frame, &refused).map_err(|e| e.to_string())?;
+                }
+            }
+        }
+        self.looked = true;
+        Ok(true)
+    }
+
+    fn between_nodes(&self) -> bool {
+        match self.talk {
+            Talk::Server { .. } => self.shared.options.accepts == Some(Role::Node),
+            Talk::Client { .. } => self.shared.identity().role == Role::Node,
+        }
+    }
+
+    fn is_shaking_hands(&self) -> bool {
+        self.between_nodes() && !self.raw && self.stream.is_shaking_hands()
+    }
+
+    /// The peer has ended the connection instead of answering in TLS.
+    fn no_tls(&self) -> String {
+        let text = "it ended the connection in the TLS handshake: it has no certificate yet, or its links are plain \
+                    (an earlier version, or --plain-links: start all nodes of a cluster with that, or none)";
+        self.not_linked(text.into(), false)
+    }
+
+    /// What is to be said of an error of the socket, or of TLS.
+    fn broken(&self, error: &io::Error) -> String {
+        let tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+        match tls {
+            Some(error) if self.between_nodes() => {
+                let (reason, permanent) = explain(error);
+                self.not_linked(reason, permanent)
+            }
+            Some(error) => format!("TLS: {error}"),
+            None if error.kind() == ErrorKind::ConnectionReset && self.is_shaking_hands() => self.no_tls(),
+            None => error.to_string(),
+        }
+    }
+
+    fn not_linked(&self, reason: String, permanent: bool) -> String {
+        if let Talk::Client { address, .. } = &self.talk {
+            let (address, reason) = (address.clone(), reason.clone());
+            self.resolve(TransportError::Certificate { address, reason, permanent });
+        }
+        reason
     }
 
     fn connected(&mut self) -> Result<bool, String> {
@@ -269,10 +361,10 @@ impl Opening {
     fn side(&self) -> Side {
         let mut nonce = [0; NONCE];
         fill_random(&mut nonce);
-        let (secret, certified) = match &self.talk {
-            Talk::Server { secret, .. } => (secret, self.stream.is_certified()),
+        let (secret, certified, certificate_suffices) = match &self.talk {
+            Talk::Server { secret, suffices, .. } => (secret, self.stream.is_certified(), *suffices),
             // Without a good certificate of the server TLS does not come about.
-            Talk::Client { secret, .. } => (secret, self.stream.is_tls()),
+            Talk::Client { secret, verifies, .. } => (secret, self.stream.is_tls() && *verifies, false),
         };
         Side {
             identity: self.shared.identity(),
@@ -280,6 +372,7 @@ impl Opening {
             versions: self.shared.versions(),
             secret: secret.clone(),
             certified,
+            certificate_suffices,
             nonce,
         }
     }
@@ -308,17 +401,7 @@ impl Opening {
                     return Ok(Some(self.opened(peer, limits)));
                 }
                 Step::Refuse(frame, refused) => {
-                    self.shared.refused.fetch_add(1, Relaxed);
-                    let peer = self.peer;
-                    match self.shared.options.accepts {
-                        // Somebody who wants to be of the cluster, or is taken for it.
-                        Some(Role::Node) => tracing::warn!(%peer, "a peer was refused: {}", refused.message),
-                        _ => tracing::info!(%peer, "a peer was refused: {}", refused.message),
-                    }
-                    self.phase = Phase::Lingering;
-                    self.deadline = self.shared.now() + LINGER;
-                    self.inbound = Vec::new();
-                    self.queue(&frame).map_err(|e| e.to_string())?;
+                    self.refuse(&frame, &refused).map_err(|e| e.to_string())?;
                     return Ok(None);
                 }
                 Step::RefusedBy(refused) => {
@@ -335,6 +418,20 @@ impl Opening {
         }
     }
 
+    fn refuse(&mut self, frame: &[u8], refused: &Refused) -> io::Result<()> {
+        self.shared.refused.fetch_add(1, Relaxed);
+        let peer = self.peer;
+        match self.shared.options.accepts {
+            // Somebody who wants to be of the cluster, or is taken for it.
+            Some(Role::Node) => tracing::warn!(%peer, "a peer was refused: {}", refused.message),
+            _ => tracing::info!(%peer, "a peer was refused: {}", refused.message),
+        }
+        self.phase = Phase::Lingering;
+        self.deadline = self.shared.now() + LINGER;
+        self.inbound = Vec::new();
+        self.queue(frame)
+    }
+
     fn resolve(&self, error: TransportError) {
         if let Some(slot) = &self.slot {
             slot.resolve(Err(error));
@@ -342,6 +439,7 @@ impl Opening {
     }
 
     fn step(&mut self, kind: Kind, payload: &[u8]) -> Step {
+        let binding = self.between_nodes().then(|| self.stream.binding()).flatten();
         let begin = matches!(&self.talk, Talk::Server { machine: None, .. }).then(|| self.side());
         match &mut self.talk {
             Talk::Server { machine, .. } => {
@@ -350,6 +448,7 @@ impl Opening {
                 }
                 let (shared, place) = (&self.shared, &mut self.place);
                 let machine = machine.as_mut().expect("made above");
+                machine.bind(binding);
                 machine.on_frame(kind, payload, || {
                     if shared.stopping.load(SeqCst) {
                         return Room::Stopping;
@@ -359,7 +458,10 @@ impl Opening {
                 })
             }
             Talk::Client { machine, .. } => match machine {
-                Some(machine) => machine.on_frame(kind, payload),
+                Some(machine) => {
+                    machine.bind(binding);
+                    machine.on_frame(kind, payload)
+                }
                 None => Step::Violation("the peer spoke first".into()),
             },
         }
@@ -380,7 +482,7 @@ impl Opening {
     }
 
     fn queue(&mut self, frame: &[u8]) -> io::Result<()> {
-        if self.stream.is_tls() {
+        if self.stream.is_tls() && !self.raw {
             return self.stream.seal(frame, &mut self.outbound);
         }
         self.outbound.extend_from_slice(frame);
@@ -388,7 +490,9 @@ impl Opening {
     }
 
     fn flush(&mut self) -> Result<(), String> {
-        self.stream.pull(&mut self.outbound).map_err(|e| e.to_string())?;
+        if !self.raw {
+            self.stream.pull(&mut self.outbound).map_err(|e| e.to_string())?;
+        }
         while self.sent < self.outbound.len() {
             match self.stream.write(&self.outbound[self.sent..]) {
                 Ok(count) => self.sent += count,

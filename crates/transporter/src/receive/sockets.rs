@@ -7,11 +7,12 @@ use super::receiver::{Receiver, Timer};
 use super::tasks::on_panic;
 use super::{Command, round};
 use crate::link::Place;
+use crate::security::ServerTls;
 use crate::send::closed_by;
 use crate::stream::Stream;
 use crate::{CloseReason, Link, Secret, Urgency};
 use rauk_wire::{Frame, Header, Kind, WireError};
-use rustls::{Connection, ServerConfig, ServerConnection};
+use rustls::{Connection, ServerConnection};
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -29,7 +30,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct Listening {
     pub listener: TcpListener,
     pub secret: Option<Secret>,
-    pub tls: Option<Arc<ServerConfig>>,
+    pub tls: Option<ServerTls>,
 }
 
 pub(crate) enum Socket {
@@ -170,7 +171,8 @@ impl Receiver {
             return;
         }
         let made = prepare(&socket).and_then(|()| {
-            let config = listening.tls.clone();
+            let no_certificate = || io::Error::other(crate::TransportError::NoCertificate);
+            let config = listening.tls.as_ref().map(|tls| tls.config().ok_or_else(no_certificate)).transpose()?;
             let tls = config.map(ServerConnection::new).transpose().map_err(io::Error::other)?;
             Ok(Stream::new(socket, tls.map(Connection::Server)))
         });
