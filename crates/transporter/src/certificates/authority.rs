@@ -12,7 +12,7 @@ use rcgen::{
 };
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -173,8 +173,9 @@ impl Authority {
         Some(hexadecimal(digest::digest(&digest::SHA256, &certificate).as_ref()))
     }
 
-    /// A certificate in PEM, valid from `now` on, which is the time since 1970. Whoever calls has made sure that the key's owner is who it says.
-    pub fn sign(&self, name: &Name, key: [u8; KEY_BYTES], now: Duration) -> Result<String, TransportError> {
+    /// A certificate in PEM, valid from `now` on. Whoever calls has made sure that the key's owner is who it says.
+    pub fn sign(&self, name: &Name, key: [u8; KEY_BYTES], now: SystemTime) -> Result<String, TransportError> {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let mut params = CertificateParams::new(name.host_names()).map_err(failed)?;
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, format!("Rauk node {}", name.node));
@@ -212,7 +213,7 @@ mod tests {
     fn names_are_read_back() {
         let authority = Authority::found([7; 16]).unwrap();
         let key = NodeKey::new().unwrap();
-        let now = Duration::from_secs(1_900_000_000);
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_900_000_000);
         for node in [0, 3] {
             let name = Name { cluster: [7; 16], node, directory: 0xabc };
             let pem = authority.sign(&name, key.public(), now).unwrap();

@@ -29,9 +29,12 @@ impl Clock {
         Clock(Arc::new(tell))
     }
 
-    /// Since 1970.
-    pub fn now(&self) -> Duration {
-        (self.0)().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+    pub fn now(&self) -> SystemTime {
+        (self.0)()
+    }
+
+    fn seconds(&self) -> Duration {
+        self.now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
     }
 }
 
@@ -43,7 +46,7 @@ impl std::fmt::Debug for Clock {
 
 impl TimeProvider for Clock {
     fn current_time(&self) -> Option<UnixTime> {
-        Some(UnixTime::since_unix_epoch(self.now()))
+        Some(UnixTime::since_unix_epoch(self.seconds()))
     }
 }
 
@@ -142,7 +145,7 @@ impl NodeTls {
     /// How long the certificate is valid from now on; zero when it has run out, or there is none.
     pub fn left(&self) -> Duration {
         let until = self.installed().map_or(0, |installed| installed.until);
-        Duration::from_secs(until).saturating_sub(self.clock.now())
+        Duration::from_secs(until).saturating_sub(self.clock.seconds())
     }
 
     pub fn clock(&self) -> &Clock {
