@@ -55,7 +55,8 @@ fn transfers(port: u16, first: u64, stop: &Arc<AtomicBool>) -> JoinHandle<Vec<(u
     std::thread::spawn(move || {
         let options = || {
             let options = mysql::OptsBuilder::new().ip_or_hostname(Some("127.0.0.1")).tcp_port(port);
-            options.user(Some("root")).prefer_socket(false)
+            // A process that executes itself may leave a connection behind of which its client hears nothing more.
+            options.user(Some("root")).prefer_socket(false).read_timeout(Some(Duration::from_secs(60)))
         };
         let (mut acknowledged, mut line, mut connection) = (Vec::new(), first, None::<Conn>);
         while !stop.load(Ordering::SeqCst) {

@@ -99,7 +99,8 @@ impl Transaction {
                 }
                 Step::Duplicate(index, existing) => {
                     if related {
-                        self.before_duplicate(table, row, index).await?;
+                        // Rare, and not to make every insert's future larger.
+                        Box::pin(self.before_duplicate(table, row, index)).await?;
                     }
                     return Ok(InsertOutcome::Duplicate { index, existing });
                 }

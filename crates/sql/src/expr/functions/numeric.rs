@@ -75,7 +75,8 @@ fn whole_type(t: Typing<'_>) -> Result<Derived> {
     let (precision, scale) = decimal_digits(&ty);
     Ok(Derived::new(match ty.kind {
         TypeKind::Decimal if precision - scale < BIGINT_DIGITS => {
-            DataType { length: u32::from(precision - scale) + 1, unsigned: ty.unsigned, ..DataType::BIGINT }
+            let unsigned = t.arguments[0].ty.unsigned;
+            DataType { length: u32::from(precision - scale) + 1, unsigned, ..DataType::BIGINT }
         }
         TypeKind::Decimal => DataType::decimal((precision - scale + 1).min(65), 0),
         TypeKind::Double if ty.scale < DataType::DOUBLE.scale => DataType { scale: 0, ..ty },
