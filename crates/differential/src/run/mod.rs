@@ -78,8 +78,9 @@ const REFERENCE_SETTINGS: &[&str] = &[
     "SET time_zone = '+00:00'",
     "SET group_concat_max_len = 100000",
     "SET max_statement_time = 20",
-    // Long lists are in one order, by all their letters.
+    // Long lists are in one order, by all their letters; a sort has room for some of that length, else it is error 1038.
     "SET max_sort_length = 65536",
+    "SET sort_buffer_size = 33554432",
     // As MySQL 8 does.
     "SET sql_mode = CONCAT(@@sql_mode, ',TIME_ROUND_FRACTIONAL')",
 ];
@@ -97,6 +98,7 @@ const TWIN_SETTINGS: &[&str] = &[
     "SET group_concat_max_len = 100000",
     "SET max_statement_time = 20",
     "SET max_sort_length = 65536",
+    "SET sort_buffer_size = 33554432",
     "SET sql_mode = CONCAT(@@sql_mode, ',TIME_ROUND_FRACTIONAL')",
     "SET optimizer_switch = 'materialization=off,semijoin=off,derived_merge=off,condition_pushdown_for_derived=off,split_materialized=off,index_merge=off'",
     "SET join_cache_level = 0",
