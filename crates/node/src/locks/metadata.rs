@@ -150,8 +150,8 @@ impl MetadataLock {
         if self.try_share() {
             return Ok(());
         }
-        // An attempt in vain wakes those who wait, and so would wake this one again and again.
-        self.wait(runtime, timeout, interrupt, || !self.is_awaited() && self.try_share()).await
+        // An attempt in vain wakes those who wait, and so would wake this one again and again. Boxed: most never wait.
+        Box::pin(self.wait(runtime, timeout, interrupt, || !self.is_awaited() && self.try_share())).await
     }
 
     #[inline]
@@ -175,7 +175,10 @@ impl MetadataLock {
         timeout: Duration,
         interrupt: Option<&Interrupt>,
     ) -> Result<(), NodeError> {
-        self.wait(runtime, timeout, interrupt, || self.try_write()).await
+        if self.try_write() {
+            return Ok(());
+        }
+        Box::pin(self.wait(runtime, timeout, interrupt, || self.try_write())).await
     }
 
     pub fn end_write(&self) {

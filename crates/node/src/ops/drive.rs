@@ -208,7 +208,7 @@ pub async fn drive<R: Send>(
             }
             Err(Halt::Stop(Stop::Wait(_))) => {
                 let id = caller.txn.expect("only a known transaction can wait").id;
-                wait_for_lock(node, partition, id, caller).await.map_err(Halt::Wait)?;
+                Box::pin(wait_for_lock(node, partition, id, caller)).await.map_err(Halt::Wait)?;
             }
             Err(Halt::Unsettled) => {
                 if caller.interrupt.is_killed() {

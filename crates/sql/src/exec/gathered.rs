@@ -13,7 +13,7 @@ use super::insert::{Insert, Number};
 use crate::memory::heap_length;
 use crate::physical::model::{InsertPlan, OnDuplicate};
 use rauk_node::Transaction;
-use rauk_types::{MysqlError, Value};
+use rauk_types::{IndexKind, MysqlError, Value};
 
 /// Rows that are gathered.
 const ROWS: usize = 256;
@@ -35,9 +35,11 @@ pub(super) struct Gathered {
 pub(super) fn may_gather(plan: &InsertPlan, rows: Option<u64>, txn: &Transaction) -> bool {
     let several = rows.is_none_or(|rows| rows > 1);
     let numbered = plan.table.schema().auto_increment.is_some();
+    // A row that has its place may have a unique key that an earlier one without would have taken first.
+    let has_unique = || plan.table.schema().indexes.iter().any(|index| index.kind == IndexKind::Unique);
     let independent = match plan.on_duplicate {
-        OnDuplicate::Error => !numbered || !plan.ignore,
-        OnDuplicate::Skip | OnDuplicate::Replace => !numbered,
+        OnDuplicate::Error => !plan.ignore || !numbered && !has_unique(),
+        OnDuplicate::Skip | OnDuplicate::Replace => !numbered && !has_unique(),
         OnDuplicate::Update => false,
     };
     several && independent && plan.returning.is_empty() && txn.takes_many(&plan.table)
