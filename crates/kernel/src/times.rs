@@ -1,12 +1,15 @@
 //! The times below which nothing commits any more, shared by the partitions that commit together.
 //!
-//! Two numbers, which only grow: `max_read`, the highest snapshot that has been read, and `finished`, the highest commit time that has been
-//! installed. Each partition raises them while somebody holds it; whoever decides a commit time reads them without holding any.
+//! Two numbers, which only grow: `max_read`, the highest snapshot that has been read, and `finished`, the highest
+//! commit time that has been installed. Each partition raises them while somebody holds it; whoever decides a commit
+//! time reads them without holding any.
 //!
-//! *A reader and a commit that do not wait for each other.* A reader raises `max_read` to its snapshot before it looks at a row. A commit sets its
-//! status word to *committing*, and only then reads `max_read` ([`TimeBounds::least_time`]). Both are read-modify-write operations on one word (or
-//! a load that sees what such an operation has left), so one comes first: if the reader's, the commit's time is above its snapshot; if the
-//! commit's, the reader sees *committing*, or what came of it, and tries again. A reader never passes by a commit at or below its snapshot.
+//! *A reader and a commit that do not wait for each other.* A reader raises `max_read` to its snapshot before it looks
+//! at a row. A commit sets its status word to *committing*, and only then reads `max_read`
+//! ([`TimeBounds::least_time`]). Both are read-modify-write operations on one word (or a load that sees what such an
+//! operation has left), so one comes first: if the reader's, the commit's time is above its snapshot; if the commit's,
+//! the reader sees *committing*, or what came of it, and tries again. A reader never passes by a commit at or below its
+//! snapshot.
 
 use rauk_types::Timestamp;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,8 +46,8 @@ impl TimeBounds {
         }
     }
 
-    /// The least time at which a transaction may commit whose status word says *committing*, in a session that has seen `seen`: above all snapshots
-    /// that were read, and not below what has been committed.
+    /// The least time at which a transaction may commit whose status word says *committing*, in a session that has seen
+    /// `seen`: above all snapshots that were read, and not below what has been committed.
     pub fn least_time(&self, seen: Timestamp) -> Timestamp {
         // Reads the word in its place among the readers' writes.
         let read = self.max_read.fetch_or(0, Ordering::AcqRel);

@@ -396,7 +396,8 @@ impl Database {
         let Some(cluster) = self.node.cluster().filter(|cluster| cluster.group().is_replicated()) else {
             return Ok(());
         };
-        // Nothing is acknowledged to other processes any more: what was is in the log when whoever is under a guard or a stream's lock has left it.
+        // Nothing is acknowledged to other processes any more: what was is in the log when whoever is under a guard or
+        // a stream's lock has left it.
         cluster.close();
         for partition in 0..self.node.partition_count() {
             self.node.on_partition(partition, Class::Background, |_| ()).await;

@@ -1,5 +1,5 @@
-//! Locks over several real nodes: FLUSH TABLES WITH READ LOCK keeps writers of all nodes out until it is given back or its node
-//! dies; parents of many child rows are locked by few messages.
+//! Locks over several real nodes: FLUSH TABLES WITH READ LOCK keeps writers of all nodes out until it is given back or
+//! its node dies; parents of many child rows are locked by few messages.
 
 mod common;
 
@@ -14,7 +14,8 @@ fn number(connection: &mut Conn, sql: &str) -> u64 {
     lines[0].parse().unwrap_or_else(|_| panic!("{sql}: {lines:?}"))
 }
 
-/// What a statement is answered, again as long as its node has no lease or a primary is on its way: a busy machine starves both.
+/// What a statement is answered, again as long as its node has no lease or a primary is on its way: a busy machine
+/// starves both.
 fn answer(connection: &mut Conn, sql: &str) -> Vec<String> {
     let began = Instant::now();
     loop {

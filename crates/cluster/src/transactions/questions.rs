@@ -228,8 +228,9 @@ impl TxnTable {
         pending.into_iter().map(|(_, effect)| effect).collect()
     }
 
-    /// The commit time of a transaction of this partition alone whose entry is not known to be stable. A replica that does not know yet that it is may
-    /// find that another entry writes over it: that proves that it is, since the primary had given the lock on.
+    /// The commit time of a transaction of this partition alone whose entry is not known to be stable. A replica that
+    /// does not know yet that it is may find that another entry writes over it: that proves that it is, since the
+    /// primary had given the lock on.
     pub fn alone_time(&self, txn: TxnId) -> Option<Timestamp> {
         match self.standing.get(&txn)? {
             Standing::Alone { time, .. } => Some(*time),

@@ -78,7 +78,8 @@ const REFERENCE_SETTINGS: &[&str] = &[
     "SET time_zone = '+00:00'",
     "SET group_concat_max_len = 100000",
     "SET max_statement_time = 20",
-    // Long lists are in one order, by all their letters; a sort has room for some of that length, else it is error 1038.
+    // Long lists are in one order, by all their letters; a sort has room for some of that length, else it is error
+    // 1038.
     "SET max_sort_length = 65536",
     "SET sort_buffer_size = 33554432",
     // As MySQL 8 does.

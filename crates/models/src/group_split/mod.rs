@@ -9,8 +9,8 @@
 //! Each parent's leader appends `End`, its last log entry. Then the control plane puts the heirs in the place of the
 //! parents, in one command. A replica of an heir begins with the rows, the history and the log that it had as a replica
 //! of the parents: nothing is copied. The heirs are led by any in-sync node. Snapshots and reads of the newest state
-//! ask leaders, also those that have not heard of the heirs. A leader may remove the other node from the in-sync set of one
-//! group, and add it again when it has the log. One node may crash; its groups are led by the other one then.
+//! ask leaders, also those that have not heard of the heirs. A leader may remove the other node from the in-sync set of
+//! one group, and add it again when it has the log. One node may crash; its groups are led by the other one then.
 //!
 //! # What is left out
 //! Leases, and reads on followers ([`crate::follower_reads`]); steps of a partition into a new view, and what a session
@@ -32,7 +32,8 @@
 //! 4. The control plane replaces the parents when `End` is stable in all of them ([`Mutation::EndNotStable`]) \[11\],
 //!    and their in-sync sets are equal ([`Mutation::MergesUnequalSets`]) \[13\]. The command tests both.
 //! 5. An heir begins with the largest `max_read` of the ends ([`Mutation::MaxReadNotHandedOn`]) and the newest commit
-//!    time of the parents ([`Mutation::FinishedNotInherited`]) \[11\]. Since it has history, it answers older snapshots too.
+//! time of the parents ([`Mutation::FinishedNotInherited`]) \[11\]. Since it has history, it answers older snapshots
+//! too.
 //! 6. Heirs inherit the outcomes of the parents, each heir of a split all of them ([`Mutation::OutcomesNotInherited`])
 //!    \[13\].
 //!

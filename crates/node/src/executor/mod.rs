@@ -19,8 +19,9 @@
 //! holder then releases and wakes a task that waits in the inbox, whose poll takes the guard up. A task that is dropped while it
 //! waits takes its job back and, if the guard was handed to it, goes on in its place.
 //!
-//! *What comes first.* Some of what happens to the value is decided elsewhere and waits in a queue of its owner's ([`Guarded::announce`]). Whoever
-//! enters next brings it to the value before the own work ([`Guarded::set_first`]), so that nobody ever sees the value without it.
+//! *What comes first.* Some of what happens to the value is decided elsewhere and waits in a queue of its owner's
+//! ([`Guarded::announce`]). Whoever enters next brings it to the value before the own work ([`Guarded::set_first`]), so
+//! that nobody ever sees the value without it.
 //!
 //! If a job panics, the value is in an unknown state: the guard stays held for ever and `on_panic` is called, which must stop the node.
 //!

@@ -233,7 +233,8 @@ fn find(slot: &Slot, s: &mut State, txn: TxnId) -> Option<Found> {
     })
 }
 
-/// Writes the entry of a transaction whose fate here is the commit protocol's. Of two questions at once the second finds the entry of the first.
+/// Writes the entry of a transaction whose fate here is the commit protocol's. Of two questions at once the second
+/// finds the entry of the first.
 async fn write(
     node: &Arc<Node>,
     cluster: &Arc<Cluster>,
@@ -277,7 +278,8 @@ async fn write(
     found
 }
 
-/// There is no entry, and nobody can write one any more: its locks are gone, or its coordinator is dead, which does not change.
+/// There is no entry, and nobody can write one any more: its locks are gone, or its coordinator is dead, which does not
+/// change.
 async fn refuse(node: &Arc<Node>, cluster: &Arc<Cluster>, txn: TxnId, partition: u16) -> Found {
     node.on_partition(partition, Class::Prepare, |p| cluster.rows[usize::from(partition)].abort_open(p, &[txn])).await;
     cluster.at_slot(node, partition, |slot, s, _| match s.table.look_alone(txn) {
@@ -293,7 +295,8 @@ fn has_locks(node: &Node, cluster: &Cluster, txn: TxnId, partition: u16, view: V
     holds(cluster, partition, view) && cluster.may_return(txn.process()) && noted()
 }
 
-/// The transaction of another process is the commit protocol's from here on, and the end of its session does not take its locks away. `None`: it has none here in this view
+/// The transaction of another process is the commit protocol's from here on, and the end of its session does not take
+/// its locks away. `None`: it has none here in this view
 /// (rule 5), or its coordinator is known to be dead.
 fn take(node: &Node, cluster: &Cluster, txn: TxnId, partition: u16, view: View) -> Option<TxnRef> {
     if !holds(cluster, partition, view) || !cluster.may_return(txn.process()) {

@@ -198,8 +198,9 @@ pub(super) fn roll_back(node: &Arc<Node>, cluster: &Cluster, request: &Request) 
     }
 }
 
-/// Under the guard: this process serves the partition in the view of the transaction's first touch, so its locks are there. Under the stream's lock: what is appended now is
-/// (rule 45). No lease is needed: what becomes stable is a fact, and what another primary has cut does not.
+/// Under the guard: this process serves the partition in the view of the transaction's first touch, so its locks are
+/// there. Under the stream's lock: what is appended now is (rule 45). No lease is needed: what becomes stable is a
+/// fact, and what another primary has cut does not.
 pub(super) fn holds(cluster: &Cluster, partition: u16, view: View) -> bool {
     cluster.slot(partition).serving().is_some_and(|now| now == view || !cluster.hooks.safeguards.view)
 }
@@ -386,7 +387,8 @@ async fn prepare_here(
     undo_to: Option<u32>,
 ) -> Result<Option<Vote>, NotPrepared> {
     let cluster = node.cluster().ok_or(Refused)?;
-    // Of a coordinator that is known to be dead nothing is taken any more: what was refused for it may be forgotten already.
+    // Of a coordinator that is known to be dead nothing is taken any more: what was refused for it may be forgotten
+    // already.
     let may_prepare = || holds(cluster, partition, view) && cluster.may_return(txn.id.process());
     let collected = node
         .on_partition(partition, Class::Prepare, |p| {

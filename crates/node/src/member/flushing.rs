@@ -1,7 +1,8 @@
 //! The redo log's durability: whoever has appended says so, one task flushes, and slots hear how far it is.
 //!
-//! Where nobody waits for the disk (durability `replicated`), the log is flushed for cuts at once and for everything else now and then. What follows a decision over several partitions (the outcome, that
-//! it is forgotten) is flushed with what comes next, or at the next tick: its client has its answer.
+//! Where nobody waits for the disk (durability `replicated`), the log is flushed for cuts at once and for everything
+//! else now and then. What follows a decision over several partitions (the outcome, that it is forgotten) is flushed
+//! with what comes next, or at the next tick: its client has its answer.
 //!
 //! While one flush runs, all that is appended gathers for the next: group commit over all partitions of the node.
 

@@ -515,7 +515,8 @@ impl Cluster {
         });
     }
 
-    /// Works a slot's queue off and runs `f` with its state, under its lock. What is to be done then is left in `outgoing`: `true` if there is something.
+    /// Works a slot's queue off and runs `f` with its state, under its lock. What is to be done then is left in
+    /// `outgoing`: `true` if there is something.
     fn enter_slot<R>(
         &self,
         node: &Node,
@@ -725,7 +726,8 @@ impl Cluster {
         }
     }
 
-    /// Writes an anchor for each partition: what its stream and transactions are, taken under its lock. Gives the position where a restart that has the rows of a checkpoint which begins now must begin to
+    /// Writes an anchor for each partition: what its stream and transactions are, taken under its lock. Gives the
+    /// position where a restart that has the rows of a checkpoint which begins now must begin to
     /// read: before the first of the anchors, and not behind the `Reset` of a copy that is under way (its slices are in no checkpoint).
     pub fn write_anchors(&self) -> BoxFuture<Result<Lsn, NodeError>> {
         let node = self.node.upgrade();

@@ -3,8 +3,8 @@
 //! A commit that no complete cut covers is in memory only. The *age* here is how long ago the first of those was seen that this process knows of. From [`SLOW`] on commits take a little longer, the more the older it is; from
 //! [`LIMIT`] on they wait until a cut is complete, and are refused after a while. So a loss of all memory takes no more than what was acknowledged within [`LIMIT`] after the commits of the last cut, however long cuts fail.
 //!
-//! A commit that was under way when cuts fell behind is in memory, and keeps its answer back until a cut covers it: it may have waited for a replica, or
-//! for the manage group, longer than that limit.
+//! A commit that was under way when cuts fell behind is in memory, and keeps its answer back until a cut covers it: it
+//! may have waited for a replica, or for the manage group, longer than that limit.
 //!
 //! Each tick notes the newest commit that wants a cut, and when: a sample. A complete cut takes the samples away that it covers. The oldest that is left tells the age, to the length of a tick. Commits look at one atomic.
 
@@ -105,7 +105,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// After a commit, before its answer: not at all while cuts keep up. Waits for `patience` at most: then nobody knows whether it lasts.
+    /// After a commit, before its answer: not at all while cuts keep up. Waits for `patience` at most: then nobody
+    /// knows whether it lasts.
     pub async fn await_cover(&self, time: Timestamp, patience: Duration) -> Result<(), NodeError> {
         if !self.replicated || !self.hooks.safeguards.pacing {
             return Ok(());

@@ -1,19 +1,22 @@
 //! What a stream says, on its way to the rows of one partition.
 //!
-//! The stream's lock decides what happens, and in which order; the partition's guard is where it happens. Between the two lies a queue: whoever
-//! holds the stream's lock appends [`RowStep`]s, and never waits for a guard. Whoever enters the partition next, for whatever work, carries out
-//! what is queued before it does its own ([`crate::executor::Guarded::set_first`]). So to those who look at rows a step has happened when it is
-//! queued (rule 50): a follower that has acknowledged an entry shows its rows as pending, and who is told of a commit finds it.
+//! The stream's lock decides what happens, and in which order; the partition's guard is where it happens. Between the
+//! two lies a queue: whoever holds the stream's lock appends [`RowStep`]s, and never waits for a guard. Whoever enters
+//! the partition next, for whatever work, carries out what is queued before it does its own
+//! ([`crate::executor::Guarded::set_first`]). So to those who look at rows a step has happened when it is queued (rule
+//! 50): a follower that has acknowledged an entry shows its rows as pending, and who is told of a commit finds it.
 //!
-//! *Standing.* A transaction stands in a partition from the step that brings its writes ([`RowStep::Stand`], where the primary wrote the entry itself
-//! and they are there already; else [`RowStep::Adopt`]) until it is decided. What stands is taken away by the stream alone: who ends sessions, or
-//! gives back locks, passes it by ([`RowQueue::abort_open`]).
+//! *Standing.* A transaction stands in a partition from the step that brings its writes ([`RowStep::Stand`], where the
+//! primary wrote the entry itself and they are there already; else [`RowStep::Adopt`]) until it is decided. What stands
+//! is taken away by the stream alone: who ends sessions, or gives back locks, passes it by ([`RowQueue::abort_open`]).
 //!
-//! *Written over.* A primary may know of an entry to be stable, and write over its rows, before this replica has heard so. Then the later entry
-//! proves the earlier one: what it has only to be stable for commits here at once ([`Standing::time`]), and its own step finds it done.
+//! *Written over.* A primary may know of an entry to be stable, and write over its rows, before this replica has heard
+//! so. Then the later entry proves the earlier one: what it has only to be stable for commits here at once
+//! ([`Standing::time`]), and its own step finds it done.
 //!
-//! *Bounds.* Steps share the memory of the stream's entries. A replica whose queue holds more than [`MOST_BYTES`] does not listen to its primary,
-//! which sends again ([`RowQueue::is_full`]); on a primary there is one step for each transaction that begins or ends.
+//! *Bounds.* Steps share the memory of the stream's entries. A replica whose queue holds more than [`MOST_BYTES`] does
+//! not listen to its primary, which sends again ([`RowQueue::is_full`]); on a primary there is one step for each
+//! transaction that begins or ends.
 
 use super::effects::{NotAdopted, Rows};
 use bytes::Bytes;
@@ -33,7 +36,8 @@ const SLICE_ROWS: usize = 256;
 /// What happens to the rows.
 #[derive(Debug)]
 pub enum RowStep {
-    /// The primary's own transaction is in the stream; its writes are there. `time`: it commits then, if its entry becomes stable.
+    /// The primary's own transaction is in the stream; its writes are there. `time`: it commits then, if its entry
+    /// becomes stable.
     Stand {
         txn: TxnRef,
         time: Option<Timestamp>,
@@ -54,7 +58,7 @@ pub enum RowStep {
     },
     /// The same of all that does not stand: the view in which it was locked has ended.
     DropOpen,
-    /// What stands is put beside the rows anew: only what its entries say is left of it.
+    /// What stands is put beside the rows again: only what its entries say is left of it.
     Readopt {
         txn: TxnRef,
         time: Option<Timestamp>,
@@ -249,7 +253,8 @@ impl State {
                     .map_err(|what| format!("transaction {} cannot be put beside the rows again: {what}", id.0))?;
             }
             RowStep::Clear => {
-                // The status of what stood is left as it is: it may stand in other partitions of this process, where it is to be committed.
+                // The status of what stood is left as it is: it may stand in other partitions of this process, where it
+                // is to be committed.
                 self.standing.clear();
                 self.ahead.clear();
                 p.clear();

@@ -1,12 +1,16 @@
-//! The stream of one replication group in this process: its replica block and its transaction table, under a lock of their own.
+//! The stream of one replication group in this process: its replica block and its transaction table, under a lock of
+//! their own.
 //!
-//! Whatever happens to a slot (a message, something is on disk, the group has decided, time has passed) is a [`Happening`] in its queue; whoever takes
-//! the lock works the queue off, in order. The lock is a leaf: who has it takes no partition's guard, sends nothing and waits for nothing. The blocks'
-//! outputs take place at once: entries go to the redo log, and what they do to rows goes into the queues of the partitions ([`super::rows`]). What must
-//! leave the lock (messages, requests to the manage group, partitions that have something to take in) is collected as [`Action`]s and done when it is free.
+//! Whatever happens to a slot (a message, something is on disk, the group has decided, time has passed) is a
+//! [`Happening`] in its queue; whoever takes the lock works the queue off, in order. The lock is a leaf: who has it
+//! takes no partition's guard, sends nothing and waits for nothing. The blocks' outputs take place at once: entries go
+//! to the redo log, and what they do to rows goes into the queues of the partitions ([`super::rows`]). What must leave
+//! the lock (messages, requests to the manage group, partitions that have something to take in) is collected as
+//! [`Action`]s and done when it is free.
 //!
-//! *A commit* collects its writes under the guards of the partitions that have them, and comes here without any. Under the lock, and there alone, it is
-//! decided: the view of its locks is looked at, its status word set to *committing*, its time picked, its entry written (rules 45 and 46).
+//! *A commit* collects its writes under the guards of the partitions that have them, and comes here without any. Under
+//! the lock, and there alone, it is decided: the view of its locks is looked at, its status word set to *committing*,
+//! its time picked, its entry written (rules 45 and 46).
 //!
 //! *Serving.* A slot takes work in one view at a time: from when its opening is stable and a fresh `max_read` has been drawn (rule 13), until the group names another view. The
 //! number is kept outside of the lock ([`Slot::serving`]), and is cleared the moment this process hears of the change.
@@ -447,8 +451,8 @@ impl Slot {
         )));
     }
 
-    /// A slice of a copy has been read, in the hold of the partition that lasts still: the rows have what was stable when the copy began, and nothing
-    /// that is not in the stream by now.
+    /// A slice of a copy has been read, in the hold of the partition that lasts still: the rows have what was stable
+    /// when the copy began, and nothing that is not in the stream by now.
     pub(super) fn on_slice(&self, s: &mut State, cx: &mut Context<'_>, slice: Slice) {
         if s.failed {
             return;
@@ -475,7 +479,8 @@ impl Slot {
 
     /// Its contents are no more than a part from here on.
     pub(super) fn forget_rows(&self, s: &mut State, cx: &Context<'_>) {
-        // Their status is left as it is: a transaction of this process may have it in common with partitions where it is to be committed.
+        // Their status is left as it is: a transaction of this process may have it in common with partitions where it
+        // is to be committed.
         s.refs.clear();
         self.bring(s, cx, RowStep::Clear);
         s.restoring = true;

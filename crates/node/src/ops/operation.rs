@@ -93,8 +93,8 @@ pub enum Op<'a> {
         act: NameAct,
     },
     LookUp(LookUp<'a>),
-    /// Locks the rows that there are among these; the visitor is shown their numbers ([`Seen::Key`], four bytes, little end
-    /// first).
+    /// Locks the rows that there are among these; the visitor is shown their numbers ([`Seen::Key`], four bytes, little
+    /// end first).
     LockMany {
         #[serde(borrow)]
         keys: Vec<Key<'a>>,

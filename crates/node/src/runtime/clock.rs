@@ -1,8 +1,9 @@
 //! Time that goes on while the machine sleeps.
 //!
-//! A lease is a promise about time that others keep too: who was suspended for longer than its lease must not find it valid when the machine wakes up.
-//! `Instant` of the standard library is the clock `CLOCK_MONOTONIC` on Linux, which stands still while a machine is suspended (a virtual machine that
-//! is paused and resumed, a laptop that is closed). This clock is `CLOCK_BOOTTIME` there, which does not. On systems without one it is `Instant`.
+//! A lease is a promise about time that others keep too: who was suspended for longer than its lease must not find it
+//! valid when the machine wakes up. `Instant` of the standard library is the clock `CLOCK_MONOTONIC` on Linux, which
+//! stands still while a machine is suspended (a virtual machine that is paused and resumed, a laptop that is closed).
+//! This clock is `CLOCK_BOOTTIME` there, which does not. On systems without one it is `Instant`.
 //!
 //! Timers (`super::timer`) keep `Instant`: who sleeps measures nothing, and looks at this clock when it wakes.
 

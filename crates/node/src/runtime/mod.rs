@@ -12,7 +12,8 @@ use std::time::Duration;
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 pub trait Runtime: Send + Sync {
-    /// Monotonic time since an arbitrary start, the time that the machine was suspended included: leases are measured by it.
+    /// Monotonic time since an arbitrary start, the time that the machine was suspended included: leases are measured
+    /// by it.
     fn now(&self) -> Duration;
     fn sleep(&self, duration: Duration) -> BoxFuture<()>;
     /// Runs a background task (checkpoints, collection, log flushing) that may block its thread on disk access.

@@ -8,8 +8,9 @@
 //! to: a row whose evaluation fails or is not certain is sent, and the visitor meets the same error. A node that does not know the program
 //! sends all rows. Partitions that are led here are visited as ever; the program is not used there.
 //!
-//! Programs begin with a byte: [`FILTER`], a [`Filter`] as native clients send it, and [`COUNT`], which only counts, are
-//! known to every node; or whatever else the registered evaluator (`sql`) knows. Nodes know no expressions but filters.
+//! Programs begin with a byte: [`FILTER`], a [`Filter`] as native clients send it, and [`COUNT`], which only counts,
+//! are known to every node; or whatever else the registered evaluator (`sql`) knows. Nodes know no expressions but
+//! filters.
 //!
 //! A node of an older build refuses a scan with a program as malformed ([`crate::ops::wire`]); the scan then goes on without.
 
@@ -163,7 +164,8 @@ impl RowProgram for FilterProgram {
 }
 
 impl Node {
-    /// The generated columns of a row that a cascade has changed. Without an evaluator a table that has any is not written.
+    /// The generated columns of a row that a cascade has changed. Without an evaluator a table that has any is not
+    /// written.
     pub(crate) fn compute_generated(&self, table: &Arc<TableSchema>, row: &mut [Value]) -> Result<(), NodeError> {
         if table.columns.iter().all(|column| column.generated.is_none()) {
             return Ok(());

@@ -18,12 +18,12 @@
 //! changed child row is a parent in its turn. The limits are InnoDB's: [`MAX_CASCADE_DEPTH`] levels (3008), and an update does not cascade into a
 //! table that was updated on the way to it (then it is refused like RESTRICT). A violation undoes the row's write with everything that came of it.
 //!
-//! Statements of many rows lock the parents of many of them together first (`super::parents`): then they are found to be
-//! locked when each row is looked at.
+//! Statements of many rows lock the parents of many of them together first (`super::parents`): then they are found to
+//! be locked when each row is looked at.
 //!
 //! Tables that are only looked at are used under their metadata locks like all others. What is written here is subject to the same checks, but
-//! not counted as rows of the statement. Generated columns of child rows that are changed are computed by the registered
-//! evaluator ([`crate::scan::pushdown::Evaluator`]): VIRTUAL ones may read what a cascade changes.
+//! not counted as rows of the statement. Generated columns of child rows that are changed are computed by the
+//! registered evaluator ([`crate::scan::pushdown::Evaluator`]): VIRTUAL ones may read what a cascade changes.
 
 use super::{Transaction, UpdateOutcome};
 use crate::database::TableHandle;

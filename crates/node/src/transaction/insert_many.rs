@@ -1,13 +1,14 @@
 //! Inserts of many rows in one call, for statements that bring many.
 //!
 //! The rows are encoded into one buffer and sorted by partition; each partition that is idle takes up to
-//! [`rauk_kernel::MANY`] of them a hold; then the entries of unique indexes, in the same way. What is not so simple is left
-//! to the caller, who inserts it row by row ([`Transaction::insert`]): a row whose key is there, and whatever comes behind
-//! a partition that is busy or has no memory. Nothing waits here, and rows of one key are not passed by each other.
+//! [`rauk_kernel::MANY`] of them a hold; then the entries of unique indexes, in the same way. What is not so simple is
+//! left to the caller, who inserts it row by row ([`Transaction::insert`]): a row whose key is there, and whatever
+//! comes behind a partition that is busy or has no memory. Nothing waits here, and rows of one key are not passed by
+//! each other.
 //!
-//! An entry that finds no place undoes the whole call, since writes are undone by their number and the rows of a call have
-//! one. Of a table with foreign keys the parents are locked first (`super::parents`); rows are written here up to the first
-//! whose parents are not all known to be locked.
+//! An entry that finds no place undoes the whole call, since writes are undone by their number and the rows of a call
+//! have one. Of a table with foreign keys the parents are locked first (`super::parents`); rows are written here up to
+//! the first whose parents are not all known to be locked.
 //!
 //! Left out altogether: temporary tables, and clusters, where only the parents are locked together.
 
@@ -46,8 +47,8 @@ impl Transaction {
         stored_here || self.has_parents(table)
     }
 
-    /// Inserts those of the rows that need no more than their place, and marks them in `done`. `rows`: the values of each,
-    /// one a column; a hidden key that is missing is filled.
+    /// Inserts those of the rows that need no more than their place, and marks them in `done`. `rows`: the values of
+    /// each, one a column; a hidden key that is missing is filled.
     pub async fn insert_many(
         &mut self,
         table: &TableHandle,

@@ -1,12 +1,12 @@
 //! Parents of many rows, locked together before the rows are written.
 //!
-//! A statement that brings many child rows would ask for the parent of each; here all parents in one partition are asked
-//! for with one operation ([`Op::LockMany`]), which is one round trip where another node leads the partition. Those that
-//! are there are locked with KeyShare to the end of the transaction and remembered ([`Known::locked`]), so that the write
-//! of a row finds them locked. That is as good as looking after the write: a parent whose lock is held neither goes nor
-//! changes its key, and the transaction commits only if the view in which it took the lock still stands when all that it
-//! has written is in place (rules 42 and 32 of docs/cluster-protocols.md). An insert is never left to be sent with the
-//! commit.
+//! A statement that brings many child rows would ask for the parent of each; here all parents in one partition are
+//! asked for with one operation ([`Op::LockMany`]), which is one round trip where another node leads the partition.
+//! Those that are there are locked with KeyShare to the end of the transaction and remembered ([`Known::locked`]), so
+//! that the write of a row finds them locked. That is as good as looking after the write: a parent whose lock is held
+//! neither goes nor changes its key, and the transaction commits only if the view in which it took the lock still
+//! stands when all that it has written is in place (rules 42 and 32 of docs/cluster-protocols.md). An insert is never
+//! left to be sent with the commit.
 //!
 //! Nothing is refused here. A parent that is missing may come with an earlier row of the same statement, and is looked
 //! for again when its child is written. Left out: parents that an index must be searched for (not by a unique key).

@@ -3,8 +3,9 @@
 //! Nodes are known by number to the node's protocols, by address to links. Addresses come from the group (`set_peers`), or with a call; those named by `--peer-address` go before
 //! both, so that a node can be reached by another way than the one that it announces. Nodes whose address is not known get nothing: whoever has sent it says it again.
 //!
-//! Links are TLS with certificates of the cluster's authority ([`super::credentials`]), unless all nodes were started with
-//! `--plain-links`. A message whose sender is not the node that the link's certificate names is dropped with a warning.
+//! Links are TLS with certificates of the cluster's authority ([`super::credentials`]), unless all nodes were started
+//! with `--plain-links`. A message whose sender is not the node that the link's certificate names is dropped with a
+//! warning.
 
 use super::credentials::{Credentials, sources};
 use super::settings::ClusterSettings;

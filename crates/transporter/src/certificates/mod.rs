@@ -3,7 +3,8 @@
 //! A cluster has an [`Authority`] of its own, whose certificate is the only one that its nodes trust. Each node has a
 //! key of its own and a certificate, signed by the authority, with a [`Name`]: the cluster, the node's number and the
 //! number of its data directory. A side that connects knows which node it wants, and goes on only if the certificate
-//! says so (or has no number yet: a node that is joining); a side that accepts learns from the certificate which node sends ([`crate::Link::certified`]).
+//! says so (or has no number yet: a node that is joining); a side that accepts learns from the certificate which node
+//! sends ([`crate::Link::certified`]).
 //!
 //! A node that has no certificate yet, or one that has run out, gets one on a link of its own ([`crate::Tls::Enrol`]).
 //! There neither side can trust the other's certificate. Both prove the cluster's secret instead, and the proofs

@@ -1,9 +1,10 @@
 //! Sets whose codes are one or two bytes: gbk, sjis, cp932, euckr, big5, gb2312.
 //!
-//! `encoding_rs` knows the encodings of the web, which are the first four of these sets in their newest forms. A table of
-//! each is made of it at the first use, without the codes that MySQL's set lacks, and with its other meanings of a few.
-//! Big5 of the web is another set (it has Hong Kong's characters, and other meanings), and GB 2312 is none there: their
-//! tables are files, made of what MariaDB 10.11 says. A test compares each code with that (`codes_are_those_of_mariadb`).
+//! `encoding_rs` knows the encodings of the web, which are the first four of these sets in their newest forms. A table
+//! of each is made of it at the first use, without the codes that MySQL's set lacks, and with its other meanings of a
+//! few. Big5 of the web is another set (it has Hong Kong's characters, and other meanings), and GB 2312 is none there:
+//! their tables are files, made of what MariaDB 10.11 says. A test compares each code with that
+//! (`codes_are_those_of_mariadb`).
 
 use encoding_rs::{EUC_KR, Encoding, GBK as GB18030, SHIFT_JIS};
 use std::ops::RangeInclusive;

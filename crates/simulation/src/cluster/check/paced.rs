@@ -14,7 +14,8 @@ use std::time::Duration;
 
 /// From this age on commits wait for a cut.
 const LIMIT: Duration = Duration::from_secs(1);
-/// A process that is paused between its look at the age and its answer is paused for no longer than its lease, or does not answer.
+/// A process that is paused between its look at the age and its answer is paused for no longer than its lease, or does
+/// not answer.
 const PAUSED: Duration = Duration::from_millis(350);
 
 /// `last`: what each band has at the end.

@@ -1,4 +1,5 @@
-//! Rows that are written together: with unique keys, hidden keys, parents and children the outcome is that of row by row.
+//! Rows that are written together: with unique keys, hidden keys, parents and children the outcome is that of row by
+//! row.
 
 use super::{Test, server};
 

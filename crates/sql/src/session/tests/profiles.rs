@@ -35,7 +35,7 @@ fn statements_are_profiled_while_the_variable_is_on() {
     let (sink, result) = t.collect("SHOW PROFILE FOR QUERY 1 LIMIT 1 OFFSET 1");
     result.unwrap();
     assert_eq!(sink.last().unwrap().text(0, 0).as_deref(), Some("executing"));
-    t.code("SHOW PROFILE WEATHER", 1064);
+    t.code("SHOW PROFILE NONSENSE", 1064);
     // The oldest make room.
     t.ok("SET profiling_history_size = 2");
     t.ok("DO 1");

@@ -48,7 +48,7 @@ fn they_are_shown_as_they_were_written() {
     let text = shown(&mut t, "t");
     assert!(text.contains("MIN_ROWS=5 MAX_ROWS=200 AVG_ROW_LENGTH=10"), "{text}");
     assert!(!text.contains("ROW_FORMAT") && text.contains("CHECKSUM=1 DELAY_KEY_WRITE=1 COMPRESSION='zlib'"), "{text}");
-    // MODIFY says the column anew, and with it what it does not say.
+    // MODIFY gives the column a whole new definition: what it does not name goes.
     assert!(text.contains("  `b` varchar(30) DEFAULT NULL,\n  `a`"), "{text}");
     assert!(text.contains("KEY `k` (`b`) USING BTREE KEY_BLOCK_SIZE=4 COMMENT 'ck'"), "{text}");
     t.ok("ALTER TABLE t MODIFY b BIGINT");

@@ -27,8 +27,8 @@ const MODES: &[(&str, u32)] = &[
     ("TIME_TRUNCATE_FRACTIONAL", 32),
 ];
 
-/// Modes of MySQL 5 and MariaDB that dumps and old frameworks set, and that change nothing here. Those that name another
-/// dialect (ORACLE, POSTGRESQL, …) are error 1231, as in MySQL 8: what they promise is not done.
+/// Modes of MySQL 5 and MariaDB that dumps and old frameworks set, and that change nothing here. Those that name
+/// another dialect (ORACLE, POSTGRESQL, …) are error 1231, as in MySQL 8: what they promise is not done.
 const FORGOTTEN: &[&str] =
     &["NO_AUTO_CREATE_USER", "NO_FIELD_OPTIONS", "NO_KEY_OPTIONS", "NO_TABLE_OPTIONS", "NOT_USED"];
 /// Their bits.
