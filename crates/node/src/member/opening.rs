@@ -401,18 +401,16 @@ async fn run_ticks(weak: Weak<Node>) {
         for slot in &cluster.slots {
             cluster.poke(slot.partition.0, Happening::Tick);
         }
-        if !cluster.replicated {
-            // Coordinators wait to hear that outcomes are on disk, to forget them.
-            cluster.flushing.now_and_then();
-        }
         told_room = cluster.tell_room(&node, told_room);
         cluster.note_cut_age();
         let now = cluster.runtime.now();
-        if now.saturating_sub(last_look) >= LOOK {
+        let looks = now.saturating_sub(last_look) >= LOOK;
+        // Coordinators wait to hear that outcomes are on disk, to forget them; where memory counts, nobody does.
+        if looks || !cluster.replicated {
+            cluster.flushing.now_and_then();
+        }
+        if looks {
             last_look = now;
-            if cluster.replicated {
-                cluster.flushing.now_and_then();
-            }
             commit::take_over(&node);
         }
         if now.saturating_sub(last_forget) >= FORGET {

@@ -165,7 +165,7 @@ pub struct State {
     pub(super) wishes: Wishes,
     /// The limit of another replica without room that the rows have been told of.
     pub(super) full_elsewhere: Option<u64>,
-    /// The rows have something to take in.
+    /// The rows have something to take in that others may wait for.
     has_steps: bool,
     /// The partition cannot go on in this process.
     failed: bool,
@@ -269,9 +269,10 @@ impl Slot {
 
     /// The rows take this in, when somebody enters the partition next.
     pub(super) fn bring(&self, s: &mut State, cx: &Context<'_>, step: RowStep) {
+        // That one's own commit stands changes nothing that anybody waits for.
+        s.has_steps |= !matches!(step, RowStep::Stand { .. });
         cx.rows.push(step);
         (cx.announce)();
-        s.has_steps = true;
     }
 
     fn on_happening(&self, s: &mut State, cx: &mut Context<'_>, happening: Happening) {
