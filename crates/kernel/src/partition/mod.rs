@@ -25,7 +25,7 @@
 //! | [`fresh`] | inserts that nobody has touched since |
 //! | [`fragment`], [`versions`], [`locks`], [`ranges`], [`transactions`], [`side`] | the structures |
 //!
-//! *Time.* A transaction's commit time is not below what [`Partition::least_time`] said when it prepared: above every snapshot that has
+//! *Time.* A transaction's commit time is not below what [`TimeBounds::least_time`] said when it prepared: above every snapshot that has
 //! been read here (`max_read`, raised before each such read looks), and not below the newest commit (`finished`). So what a snapshot has seen stays
 //! what it sees, and the versions of one row never go back in time. On a node that is alone the log draws commit times, and nobody asks.
 //!
@@ -311,11 +311,9 @@ impl Partition {
         self.times.max_read()
     }
 
-    /// Its bounds of commit times are those of others from now on: what it has counts there too.
-    pub fn share_times(&mut self, times: &Arc<TimeBounds>) {
-        times.raise_max_read(self.times.max_read());
-        times.raise_finished(self.times.finished());
-        self.times = times.clone();
+    /// What commit times here are above, for whoever picks them.
+    pub fn times(&self) -> &Arc<TimeBounds> {
+        &self.times
     }
 
     /// What commits from now on is above `time`: before a read at that snapshot looks, wherever it looks.
@@ -331,12 +329,6 @@ impl Partition {
     fn raise_finished(&mut self, time: Timestamp) {
         self.finished = self.finished.max(time);
         self.times.raise_finished(time);
-    }
-
-    /// The least time at which a transaction may commit that prepares now, in a session that has seen `seen`: above all snapshots that were read
-    /// here, and not below what has been committed.
-    pub fn least_time(&self, seen: Timestamp) -> Timestamp {
-        self.times.least_time(seen)
     }
 
     /// A locking read or a write is about to compare what is here with the transaction's snapshot.

@@ -33,7 +33,6 @@ use crate::{Config, Database, Durability, Runtime};
 use parking_lot::{Mutex, RwLock};
 use rauk_cluster::Replica;
 use rauk_cluster::replica::{Contents, Limits};
-use rauk_kernel::TimeBounds;
 use rauk_log::{DatabaseId, Disk, Manifest, Superblocks, fault};
 use rauk_manage::consensus::{Consensus, Watcher};
 use rauk_manage::group::{Answer, DirectoryState, Group, GroupCommand, PartitionState, Refused, RoleKind};
@@ -198,15 +197,14 @@ async fn open(
     let mut partitions = Vec::new();
     let mut slots = Vec::new();
     let mut rows = Vec::new();
-    for mut restored in parts.partitions {
+    for restored in parts.partitions {
         let id = restored.partition.id();
         let replica = Replica::new(id, me, limits, restored.restored);
         let whole = replica.contents() == Contents::Whole;
         let (table, refs) = (restored.table, restored.pending.into_iter().collect::<FxHashMap<_, _>>());
         let standing: Vec<_> = refs.iter().map(|(id, txn)| (txn.clone(), table.alone_time(*id))).collect();
         rows.push(RowQueue::new(standing));
-        let times = Arc::new(TimeBounds::default());
-        restored.partition.share_times(&times);
+        let times = restored.partition.times().clone();
         slots.push(Slot::new(id, Beginning { replica, table, refs, whole, times }));
         partitions.push(restored.partition);
     }

@@ -139,7 +139,7 @@ impl Model {
     fn draw_time(&mut self, least: u64) -> u64 {
         let time = match self.cluster && self.rng.random_ratio(4, 5) {
             // What is durable was committed before.
-            true => self.w.p.least_time(Timestamp(least.max(self.w.durable + 1))).0,
+            true => self.w.p.times().least_time(Timestamp(least.max(self.w.durable + 1))).0,
             false => self.w.now + 1,
         };
         assert!(time > self.read_at, "a commit at {time}, and snapshot {} has been read", self.read_at);
@@ -656,7 +656,7 @@ impl Model {
     }
 
     fn prepare(&mut self, actor: usize) {
-        let least = self.w.p.least_time(Timestamp(self.w.durable + 1));
+        let least = self.w.p.times().least_time(Timestamp(self.w.durable + 1));
         assert!(least > self.w.p.max_read() && least >= self.w.p.finished());
         self.actors[actor].prepared = Some(least.0);
         self.actors[actor].txn.r.status.set(TxnState::Prepared(least));

@@ -123,7 +123,7 @@ impl Group {
             writes.push(Logged::of(write));
         });
         self.sparse += writes.iter().filter(|write| matches!(write, Logged::Sparse(_))).count() as u64;
-        let least = self.primary.p.least_time(Timestamp::ZERO);
+        let least = self.primary.p.times().least_time(Timestamp::ZERO);
         txn.r.status.set(TxnState::Prepared(least));
         for replica in self.replicas.iter_mut().filter(|r| r.copy.is_none()) {
             replica.adopt(txn.r.id, least.0, &writes);
@@ -343,8 +343,8 @@ fn a_prepared_row_is_passed_by_below_its_least_time_and_awaited_from_there() {
     assert_eq!((w.p.max_read(), w.p.finished()), (Timestamp(6), Timestamp(1)));
     let t = w.begin();
     w.update(&t, &r(1, 5, "new")).unwrap();
-    let least = w.p.least_time(Timestamp::ZERO);
-    assert_eq!((least, w.p.least_time(Timestamp(20))), (Timestamp(7), Timestamp(20)));
+    let least = w.p.times().least_time(Timestamp::ZERO);
+    assert_eq!((least, w.p.times().least_time(Timestamp(20))), (Timestamp(7), Timestamp(20)));
     t.r.status.set(TxnState::Prepared(least));
     let stop = Err(Stop::Prepared(t.r.id));
     assert_eq!(w.read(None, 1, at(6)).unwrap().0, Some(r(1, 1, "old")));
@@ -462,7 +462,7 @@ fn versions_that_were_replaced_at_their_own_time_are_not_kept() {
     for n in 0..100 {
         let t = w.begin();
         w.update(&t, &r(1, n, &format!("{n}"))).unwrap();
-        let time = w.p.least_time(Timestamp(2));
+        let time = w.p.times().least_time(Timestamp(2));
         assert_eq!(time, Timestamp(2));
         t.r.status.set(TxnState::Committed(time));
         w.p.commit(t.r.id, time, held);

@@ -67,10 +67,9 @@ impl World {
         let mut reader = RedoReader::open(&superblocks, options, Lsn(0), Lsn(0)).unwrap();
         while reader.next().unwrap().is_some() {}
         let replica = Replica::new(PARTITION, member(1), Limits::default(), None);
-        let times = Arc::new(TimeBounds::default());
         let budget = Arc::new(MemoryBudget::new(1 << 30));
-        let mut p = Partition::new(PARTITION, budget.clone());
-        p.share_times(&times);
+        let p = Partition::new(PARTITION, budget.clone());
+        let times = p.times().clone();
         let (table, refs) = (TxnTable::default(), FxHashMap::default());
         World {
             slot: Slot::new(PARTITION, Beginning { replica, table, refs, whole: true, times }),

@@ -280,7 +280,7 @@ impl World {
     pub fn propose(&mut self, number: usize) {
         let txn = self.txn();
         let stream = &self.streams[number];
-        let least = stream.partition.least_time(Timestamp::ZERO);
+        let least = stream.partition.times().least_time(Timestamp::ZERO);
         let undecided = stream.table.undecided(NOW);
         let record = match self.rng.random_range(0..20) {
             0 => Record::Opening,
