@@ -84,7 +84,7 @@ mod tests {
             while arrived.load(Ordering::Acquire) < 2 * (round as u64 + 1) {
                 // Where one core is all there is, the other thread must get it.
                 spins += 1;
-                if spins % 1024 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+                if spins.is_multiple_of(1024) { std::thread::yield_now() } else { std::hint::spin_loop() }
             }
         };
         let times: Vec<TimeBounds> = (0..ROUNDS).map(|_| TimeBounds::default()).collect();

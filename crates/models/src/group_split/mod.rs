@@ -32,8 +32,8 @@
 //! 4. The control plane replaces the parents when `End` is stable in all of them ([`Mutation::EndNotStable`]) \[11\],
 //!    and their in-sync sets are equal ([`Mutation::MergesUnequalSets`]) \[13\]. The command tests both.
 //! 5. An heir begins with the largest `max_read` of the ends ([`Mutation::MaxReadNotHandedOn`]) and the newest commit
-//! time of the parents ([`Mutation::FinishedNotInherited`]) \[11\]. Since it has history, it answers older snapshots
-//! too.
+//!    time of the parents ([`Mutation::FinishedNotInherited`]) \[11\]. Since it has history, it answers older
+//!    snapshots too.
 //! 6. Heirs inherit the outcomes of the parents, each heir of a split all of them ([`Mutation::OutcomesNotInherited`])
 //!    \[13\].
 //!
