@@ -41,6 +41,8 @@ pub const ALL: &[&str] = &[
     "node.ddl.cluster.before_switch",
     "node.ddl.cluster.change",
     "node.ddl.cluster.locked",
+    "node.ddl.cluster.locked_again",
+    "node.ddl.cluster.open",
     "node.ddl.index",
     "node.ddl.step",
     "node.recovery.after_checkpoint",

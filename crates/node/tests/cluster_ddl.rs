@@ -6,6 +6,8 @@ mod world;
 
 mod support;
 
+use rauk_log::fault;
+use rauk_manage::group::Open;
 use rauk_node::*;
 use rauk_types::{Collation, DataType, IndexId, IndexKind, MysqlError, TableSchema, Value, ValueRef};
 use std::sync::Arc;
@@ -278,6 +280,67 @@ fn indexes_are_built_over_the_rows_of_all_nodes() {
             assert_eq!(rows(&node.db, "t").await[1], [int(1), int(1), text("c1"), int(5)]);
             assert_eq!(node.db.table("d", "t").unwrap().schema().indexes.len(), 3);
         }
+    });
+    end(nodes);
+}
+
+/// Statements are made on all nodes between the two locks of an ADD INDEX, while the processes fill it; replicas and primaries have it in the end.
+#[test]
+fn statements_of_all_nodes_go_on_while_an_index_is_built() {
+    let (_turn, world, nodes) = three();
+    block_on(nodes[0].db.create_table(accounts("t"))).unwrap();
+    block_on(fill(&nodes[0].db, "t", 0..300));
+    let (world_of_step, dbs) = (world.clone(), nodes.iter().map(|n| n.db.clone()).collect::<Vec<_>>());
+    let step = move || {
+        world_of_step.wait("users are let in", |g| g.intents.values().any(|i| i.open == Open::ToAll));
+        for (n, db) in dbs.iter().enumerate() {
+            let n = n as i64;
+            block_on(async {
+                assert!(rows(db, "t").await.len() >= 300);
+                let options = TxnOptions { lock_wait_timeout: Duration::from_secs(5), ..TxnOptions::default() };
+                steady(async || {
+                    let t = db.table("d", "t")?;
+                    let mut txn = db.begin(options.clone());
+                    txn.use_table(&t).await?;
+                    for id in (n * 20)..(n * 20 + 20) {
+                        let old = get_for_update(&mut txn, &t, id).await?.expect("the row is there");
+                        let new = account(id, 1000 + id, Some(&format!("new{id}")));
+                        assert_eq!(txn.update(&t, &old, &new).await?, UpdateOutcome::Updated);
+                    }
+                    let gone = get_for_update(&mut txn, &t, 100 + n).await?.expect("the row is there");
+                    assert!(txn.delete(&t, &gone).await?);
+                    let new = account(5000 + n, n, None);
+                    assert_eq!(txn.insert(&t, &new).await?, InsertOutcome::Inserted);
+                    txn.commit().await
+                })
+                .await;
+                let short = Duration::from_millis(50);
+                assert_eq!(db.truncate_table("d", "t", short).await, Err(NodeError::LockTimeout));
+            });
+        }
+    };
+    let local = fault::Local::new(move |name| {
+        if name == "node.ddl.cluster.open" {
+            step();
+        }
+        Ok(())
+    });
+    block_on(async {
+        let t = nodes[1].db.table("d", "t").unwrap();
+        let mut new = (**t.schema()).clone();
+        new.indexes.push(index(6, "by_code_value", IndexKind::Ordered, &[2, 1]));
+        nodes[1].db.alter_table(&t, new, WAIT).await.unwrap();
+        drop(local);
+        for node in &nodes {
+            let all_rows = rows(&node.db, "t").await;
+            assert_eq!(all_rows.len(), 300);
+            assert_eq!(all_rows.iter().filter(|row| matches!(row[1], Value::Int(v) if v >= 1000)).count(), 60);
+            let mut by_index = rows_by(&node.db, "t", all(Some(6))).await;
+            by_index.sort_by_key(|row| first_column(std::slice::from_ref(row)));
+            assert_eq!(by_index, all_rows);
+        }
+        // Followers have built it too: whoever leads next gives the same.
+        wait_calm(&world);
     });
     end(nodes);
 }

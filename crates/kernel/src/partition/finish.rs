@@ -70,6 +70,7 @@ impl Partition {
         let fragment = self.fragments.get_mut(&rk.table()).expect("a table in use");
         let versions = &mut self.versions;
         let header = fragment.rows.header(rk.row());
+        fragment.newest = fragment.newest.max(time);
         if header.flags & flags::FRESH != 0 {
             fragment.rows.set_header(rk.row(), RowHeader { time, flags: 0, ..header });
             fragment.live += 1;

@@ -18,6 +18,8 @@ pub(super) struct Index {
     pub id: IndexId,
     pub def: IndexKeys,
     pub tree: OrderedIndex,
+    /// Entries of versions that were valid before this time may never have been made: they had gone before the index came.
+    floor: Timestamp,
 }
 
 pub(super) struct Fragment {
@@ -39,6 +41,8 @@ pub(super) struct Fragment {
     pub removed_floor: Timestamp,
     /// Index entries of versions that were valid before this time may be gone.
     pub entry_floor: Timestamp,
+    /// The newest commit that wrote to it.
+    pub newest: Timestamp,
 }
 
 /// Keys of several indexes, in one buffer that is used again.
@@ -110,6 +114,7 @@ impl Fragment {
             floor: Timestamp::ZERO,
             removed_floor: Timestamp::ZERO,
             entry_floor: Timestamp::ZERO,
+            newest: Timestamp::ZERO,
             schema: schema.clone(),
         };
         fragment.set_schema(schema, budget);
@@ -122,11 +127,14 @@ impl Fragment {
         self.range_defs = schema.indexes.iter().map(|i| (i.id, IndexKeys::new(&schema, i))).collect();
         let mut old = std::mem::take(&mut self.indexes);
         for index in schema.indexes.iter().filter(|i| i.has_entries()) {
-            let tree = match old.iter().position(|o| o.id == index.id) {
-                Some(i) => old.swap_remove(i).tree,
-                None => OrderedIndex::new(budget.clone()),
+            let (tree, floor) = match old.iter().position(|o| o.id == index.id) {
+                Some(i) => {
+                    let old = old.swap_remove(i);
+                    (old.tree, old.floor)
+                }
+                None => (OrderedIndex::new(budget.clone()), self.floor),
             };
-            self.indexes.push(Index { id: index.id, def: IndexKeys::new(&schema, index), tree });
+            self.indexes.push(Index { id: index.id, def: IndexKeys::new(&schema, index), tree, floor });
         }
         self.schema = schema;
     }
@@ -173,6 +181,12 @@ impl Fragment {
 
     pub fn index_position(&self, id: IndexId) -> Option<usize> {
         self.indexes.iter().position(|i| i.id == id)
+    }
+
+    /// A snapshot before this time may miss entries of an index.
+    pub fn entry_floor_of(&self, index: IndexId) -> Timestamp {
+        let own = self.index_position(index).map_or(Timestamp::ZERO, |at| self.indexes[at].floor);
+        self.entry_floor.max(own)
     }
 
     pub fn add_flags(&mut self, id: RowId, set: u8) {
@@ -228,7 +242,8 @@ impl Fragment {
         }
     }
 
-    /// Removes the listed entries that no image of the row has any more; gives how many.
+    /// Removes the listed entries that no image of the row has any more; gives how many. One that an index that is being
+    /// filled does not have yet counts as well: a snapshot that needs it will not find it.
     pub fn drop_suspects(
         &mut self,
         versions: &VersionTable,
@@ -241,7 +256,8 @@ impl Fragment {
             let index = &self.indexes[position];
             let needed =
                 versions.any_image(self, key, |layout, bytes| index.def.has(&self.view(layout, bytes), entry, scratch));
-            if !needed && self.indexes[position].tree.remove(entry, key.row()) {
+            if !needed {
+                self.indexes[position].tree.remove(entry, key.row());
                 removed += 1;
             }
         }

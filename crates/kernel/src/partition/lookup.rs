@@ -64,7 +64,7 @@ impl Partition {
         if let ReadAt::Snapshot(time) = access.at {
             self.about_to_look(access.at);
             let fragment = self.fragments.get(&lookup.table).ok_or(Stop::StaleSchema)?;
-            if time < fragment.entry_floor {
+            if time < fragment.entry_floor_of(lookup.index) {
                 return Err(Stop::SnapshotTooOld);
             }
         }

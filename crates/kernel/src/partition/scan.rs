@@ -140,7 +140,9 @@ impl Partition {
         let Some(time) = snapshot else { return Ok(()) };
         self.raise_max_read(time);
         let fragment = self.fragments.get(&request.table).ok_or(Stop::StaleSchema)?;
-        let floor = if request.index.is_some() { fragment.entry_floor } else { fragment.removed_floor };
+        let also = request.also.iter().map(|(id, _)| *id);
+        let of_indexes = request.index.into_iter().chain(also).map(|id| fragment.entry_floor_of(id)).max();
+        let floor = of_indexes.unwrap_or(fragment.removed_floor);
         if time < floor { Err(Stop::SnapshotTooOld) } else { Ok(()) }
     }
 

@@ -10,6 +10,9 @@ use rauk_types::{IndexId, TableId, TableSchema};
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// Keys after which a slice of a build ends: rows of a full-text index, or with a long history, have many.
+const MOST_KEYS: usize = 512;
+
 impl Partition {
     // The caller has made sure that no transaction uses the table while it changes. In a cluster a replica may still have pending versions of a transaction
     // that has ended where it ran: those of a table that is dropped go with it, and what becomes of the transaction is the same for its other tables.
@@ -21,7 +24,8 @@ impl Partition {
     }
 
     /// A new definition of a table that is here: renamed, columns or indexes added or dropped.
-    /// Added ordered indexes begin empty and must be filled with [`Partition::build_index`] before they are scanned.
+    /// Added ordered indexes begin empty and must be filled with [`Partition::build_index`] before they are scanned. From here on every write
+    /// keeps them, also before they are filled: transactions may use the table meanwhile, by a definition that does not have them.
     pub fn alter_table(&mut self, schema: Arc<TableSchema>) {
         let fragment = self.fragments.get_mut(&schema.id).expect("the table to alter is here");
         fragment.set_schema(schema, &self.budget);
@@ -68,8 +72,19 @@ impl Partition {
         tables
     }
 
-    /// Fills an ordered index from up to `rows` rows beginning at `from`; gives where to go on, or `None` at the end. For [`Purpose::Relief`] (the index was
-    /// decided elsewhere) it does not fail for memory.
+    /// A table that was built under its id alone comes into use: who reads it at a snapshot from before that would find nothing, and is told so
+    /// ([`Stop::SnapshotTooOld`]).
+    pub fn show_table(&mut self, table: TableId) {
+        if let Some(fragment) = self.fragments.get_mut(&table) {
+            fragment.raise_floors(fragment.newest);
+        }
+    }
+
+    /// Fills an ordered index from up to `rows` rows beginning at `from`; gives where to go on, or `None` at the end. Ends earlier after so many keys that
+    /// the partition would be held for long. For [`Purpose::Relief`] (the index was decided elsewhere) it does not fail for memory.
+    ///
+    /// Rows that are written meanwhile have their entries already, and get each once: an entry follows the images of its row, whoever comes first. Old
+    /// and pending versions have entries too: a snapshot that is older than the index may still be open, and a transaction may be undone.
     pub fn build_index(
         &mut self,
         table: TableId,
@@ -82,9 +97,9 @@ impl Partition {
         let position = fragment.index_position(index).ok_or(Stop::StaleSchema)?;
         let mut next = from;
         let mut result: Result<(), Stop> = Ok(());
+        let mut keys = 0;
         for _ in 0..rows {
-            let Some(id) = fragment.rows.next(next) else { break };
-            // Old versions have entries too: a snapshot that is older than the index may still be open.
+            let Some(id) = fragment.rows.next(next).filter(|_| keys < MOST_KEYS) else { break };
             self.keys.clear();
             self.versions.any_image(fragment, RowKey::new(table, id), |layout, bytes| {
                 self.keys.push_all(position, &fragment.indexes[position].def, &fragment.view(layout, bytes));
@@ -96,6 +111,7 @@ impl Partition {
                 break;
             }
             fragment.add_listed(id, &self.keys);
+            keys += self.keys.len();
             next = RowId(id.0 + 1);
         }
         self.settle();

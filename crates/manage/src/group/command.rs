@@ -10,11 +10,11 @@
 //! | `Down`, `Expire`, `Term`, `EndIntent`, `RemoveNode`, `ForgetNode`, `AcceptLoss`, `Create` | what is so already is not made so again |
 //! | `Cut`, `Recover` | name the versions that they were made under, the number that they are to be: void the second time |
 //! | `Timestamps`, `Observe`, `Configure` | only raise, or set |
-//! | `Catalog`, `Reserve`, `Intend` | are not so by themselves: in a [`GroupCommand::Once`] the group remembers the answer by the [`Origin`] |
+//! | `Catalog`, `Reserve`, `Intend`, `Reopen` | are not so by themselves: in a [`GroupCommand::Once`] the group remembers the answer by the [`Origin`] |
 
 use super::config::{ClusterConfig, ClusterDurability};
 use super::doubt::DirectoryState;
-use super::intents::Intent;
+use super::intents::{Intent, Open};
 use super::nodes::RoleKind;
 use super::partitions::Leaving;
 use crate::catalog::Applied;
@@ -41,6 +41,8 @@ pub enum OnceCommand {
     Reserve { table: TableId, count: u64 },
     /// As [`GroupCommand::Intend`].
     Intend { intent: Intent },
+    /// As [`GroupCommand::Reopen`].
+    Reopen { number: u64, open: Open },
 }
 
 /// Written to the log: variants and fields are added at the end, never reused.
@@ -196,6 +198,12 @@ pub enum GroupCommand {
         kept: Vec<PartitionId>,
         directory: DirectoryState,
     },
+    /// Opens an intent, whose tables users may have from then on, or closes it again; gives the number that it has instead. Refused (try again) while another intent is in the way;
+    /// void if it has ended.
+    Reopen {
+        number: u64,
+        open: Open,
+    },
 }
 
 impl GroupCommand {
@@ -205,6 +213,7 @@ impl GroupCommand {
             GroupCommand::Catalog { command, intent } => OnceCommand::Catalog { command, intent },
             GroupCommand::Reserve { table, count } => OnceCommand::Reserve { table, count },
             GroupCommand::Intend { intent } => OnceCommand::Intend { intent },
+            GroupCommand::Reopen { number, open } => OnceCommand::Reopen { number, open },
             other => return other,
         };
         GroupCommand::Once { origin, command }

@@ -5,6 +5,9 @@
 //! have a table in common. An intent ends with its owner's process too, so that no lock outlives whoever wanted it; a change that names an intent
 //! that has ended is void, since its tables were not locked any more.
 //!
+//! While a statement fills an index its intent is *open*: users are let in on every process, and the intent keeps nothing out but other intents
+//! that want the tables alone. Open or not, an intent that changes gets another number: what processes said of the one before does not count for it.
+//!
 //! What a statement *builds* on its tables (`StartBuild`) changes what partitions have of them at once, so it names the intent too, which goes on; and it ends with the intent at the latest, by the same command: nothing that was
 //! half built lies over a table that another statement may change. A build that comes late, when its statement has given up, is void like every other change.
 //!
@@ -27,6 +30,26 @@ pub struct Intent {
     pub reads: Vec<TableId>,
     /// For people: `ALTER TABLE shop.orders`.
     pub what: String,
+    /// Whom its tables are open to, while it keeps other intents from them.
+    #[serde(default)]
+    pub open: Open,
+}
+
+/// Who may use the tables of an intent that wants them alone in the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Open {
+    #[default]
+    No,
+    ToReaders,
+    ToAll,
+}
+
+/// Whether two intents cannot be there together.
+fn exclude(one: &Intent, other: &Intent) -> bool {
+    let alone = |of: &Intent, with: &Intent| {
+        of.tables.iter().any(|t| with.tables.contains(t) || of.open == Open::No && with.reads.contains(t))
+    };
+    alone(one, other) || alone(other, one)
 }
 
 /// Table ids stay below: the highest bit marks the counter of a table's hidden keys.
@@ -64,19 +87,29 @@ impl Group {
         if !self.is_up(intent.owner) {
             return Err(Answer::Void);
         }
-        let shares = |other: &&Intent| {
-            let alone = |of: &Intent, with: &Intent| {
-                of.tables.iter().any(|t| with.tables.contains(t) || with.reads.contains(t))
-            };
-            alone(other, intent) || alone(intent, other)
-        };
-        if let Some(other) = self.intents.values().find(shares) {
+        if let Some(other) = self.intents.values().find(|other| exclude(other, intent)) {
             return Err(Answer::Refused(Refused::Intended(other.what.clone())));
         }
+        Ok(Answer::Intent(self.add_intent(intent.clone())))
+    }
+
+    fn add_intent(&mut self, intent: Intent) -> u64 {
         let number = self.next_intent;
         self.next_intent += 1;
-        self.intents.insert(number, intent.clone());
-        Ok(Answer::Intent(number))
+        self.intents.insert(number, intent);
+        number
+    }
+
+    /// Opens an intent, or closes it again; what is built on its tables goes on.
+    pub(super) fn reopen(&mut self, number: u64, open: Open) -> Result<Answer, Answer> {
+        let intent = self.intents.get(&number).ok_or(Answer::Void)?;
+        let changed = Intent { open, ..intent.clone() };
+        let mut others = self.intents.iter().filter(|(other, _)| **other != number).map(|(_, other)| other);
+        if let Some(other) = others.find(|other| exclude(other, &changed)) {
+            return Err(Answer::Refused(Refused::Intended(other.what.clone())));
+        }
+        self.intents.remove(&number);
+        Ok(Answer::Intent(self.add_intent(changed)))
     }
 
     pub(super) fn end_intent(&mut self, number: u64) -> Result<Answer, Answer> {

@@ -45,7 +45,7 @@ pub use config::{
 pub use cuts::{Cut, Recovery};
 pub use doubt::{DirectoryState, Doubtful};
 pub use health::{Colour, Health, PartitionHealth};
-pub use intents::Intent;
+pub use intents::{Intent, Open};
 pub use nodes::{Life, NodeState, RoleKind};
 pub use origins::Remembered;
 pub use partitions::{Leaving, PartitionState};
@@ -156,6 +156,7 @@ impl Group {
             Reserve { table, count } => self.reserve(*table, *count),
             Observe { table, value } => self.observe(*table, *value),
             Intend { intent } => self.intend(intent),
+            Reopen { number, open } => self.reopen(*number, *open),
             EndIntent { number } => self.end_intent(*number),
             Configure { replicas, durability, replace_after, memory_return } => {
                 self.configure(*replicas, *durability, *replace_after, *memory_return)

@@ -37,6 +37,7 @@ impl Group {
             OnceCommand::Catalog { command, intent } => self.change_catalog(command, *intent),
             OnceCommand::Reserve { table, count } => self.reserve(*table, *count),
             OnceCommand::Intend { intent } => self.intend(intent),
+            OnceCommand::Reopen { number, open } => self.reopen(*number, *open),
         };
         let answer = result.unwrap_or_else(|refused| refused);
         let remembered = self.origins.entry(origin.process).or_default();

@@ -111,7 +111,8 @@ pub(crate) fn with_table(group: &mut Group, id: u32, name: &str) {
 }
 
 fn intent(owner: ProcessId, tables: &[u32], what: &str) -> Intent {
-    Intent { owner, tables: tables.iter().copied().map(TableId).collect(), reads: vec![], what: what.into() }
+    let tables = tables.iter().copied().map(TableId).collect();
+    Intent { owner, tables, reads: vec![], what: what.into(), open: Open::No }
 }
 
 #[test]
@@ -636,6 +637,33 @@ fn intents_share_no_table_and_end_with_their_owner() {
     // A change whose intent has ended is void: its tables are not locked any more.
     let command = Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT };
     assert_eq!(nothing(&mut group, GroupCommand::Catalog { command, intent: Some(2) }), Answer::Void);
+}
+
+#[test]
+fn an_open_intent_has_another_number_and_keeps_other_ddl_out() {
+    let (mut group, members) = cluster(2);
+    let alter = intent(members[0].process, &[1], "ALTER TABLE a");
+    let drop = || GroupCommand::Intend { intent: intent(members[1].process, &[1], "DROP TABLE a") };
+    let read = || {
+        let intent = Intent { reads: vec![TableId(1)], ..intent(members[1].process, &[], "LOCK TABLES") };
+        GroupCommand::Intend { intent }
+    };
+    let intended = || Refused::Intended("ALTER TABLE a".into());
+    run(&mut group, GroupCommand::Intend { intent: alter.clone() });
+    assert_eq!(refused(nothing(&mut group, read())), intended());
+    assert_eq!(run(&mut group, GroupCommand::Reopen { number: 1, open: Open::ToAll }), Answer::Intent(2));
+    assert_eq!(group.intents, [(2, Intent { open: Open::ToAll, ..alter.clone() })].into());
+    assert_eq!(nothing(&mut group, GroupCommand::Reopen { number: 1, open: Open::No }), Answer::Void);
+    assert_eq!(refused(nothing(&mut group, drop())), intended());
+    // LOCK TABLES … READ passes, and is then in the way.
+    assert_eq!(run(&mut group, read()), Answer::Intent(3));
+    let close = GroupCommand::Reopen { number: 2, open: Open::No };
+    assert_eq!(refused(nothing(&mut group, close.clone())), Refused::Intended("LOCK TABLES".into()));
+    run(&mut group, GroupCommand::EndIntent { number: 3 });
+    assert_eq!(run(&mut group, close), Answer::Intent(4));
+    assert_eq!(group.intents, [(4, alter)].into());
+    run(&mut group, GroupCommand::Down { member: members[0] });
+    assert!(group.intents.is_empty());
 }
 
 #[test]

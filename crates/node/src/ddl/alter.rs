@@ -1,12 +1,14 @@
 //! ALTER TABLE: a new definition over the same rows, or the rows in a new form.
 //!
 //! [`Database::alter_table`] changes columns and indexes and copies no row: rows keep the layout they were written with, and read as the new
-//! definition says. [`Database::rewrite_table`] is for what changes stored values or where they live (column types, primary key, distribution): it
+//! definition says. New ordered indexes are filled while the table is used ([`super::online`]). [`Database::rewrite_table`] is for what changes stored values or where they live (column types, primary key, distribution): it
 //! fills a new table and puts it in the old one's place. Before the switch the new table's AUTO_INCREMENT counter goes above every number in it.
 
 use super::build::{self, Building, FILL_ROWS, Patience, Reader, duplicate_entry, fault_error};
 use super::cluster::{self, Place};
+use super::online::building_definition;
 use super::{Exclusive, foreign};
+use crate::commit::group::yield_once;
 use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
 use crate::executor::Class;
@@ -45,8 +47,8 @@ impl Database {
             return cluster::alter_table(Place { node, cluster }, old.info(), new, wait).await;
         }
         let beside = || foreign::beside(node, old.info(), &new);
-        let held = Exclusive::lock_with(node, Some(old.info().clone()), beside, wait).await?;
-        let old = &held.tables[0];
+        let mut held = Exclusive::lock_with(node, Some(old.info().clone()), beside, wait).await?;
+        let old = &held.tables[0].clone();
         let mut new = next_version(&old.schema, new);
         let children = follow(node, old, &mut new, wait)?;
         let what = format!("ALTER TABLE {}.{}", new.database, new.name);
@@ -54,10 +56,16 @@ impl Database {
         let mut reserved = building.job.builds.clone().into_iter();
         let ids = || reserved.next().expect("one for each table was reserved");
         let Plan { new, fresh, made, dropped } = Plan::make(old, new, ids);
+        let added = added_keys(&old.schema, &new, wait);
 
         made.iter().for_each(|s| building.make(s));
-        building.alter(&old.schema, &Arc::new(between(&old.schema, &new)));
+        let online = building_definition(&old.schema, &new, &fresh, &added, wait.meanwhile);
+        let is_online = online.is_some();
+        building.alter(&old.schema, &Arc::new(online.unwrap_or_else(|| between(&old.schema, &new))));
         building.step(JobStep::Filling)?;
+        if is_online {
+            held.let_users_in(wait.meanwhile);
+        }
         let info = altered_info(node, old, &new, &made);
         for unique in info.uniques.iter().filter(|u| fresh.contains(&u.id)) {
             node.tables.publish_hidden(unique.entries.clone());
@@ -73,13 +81,17 @@ impl Database {
             let filled = build::fill_uniques(node, &info, &info.schema, &uniques, &mut patience);
             wait.unless_killed(filled).await?;
         }
-        let added = added_keys(&old.schema, &new, wait);
         wait.unless_killed(foreign::validate(node, old, &info, &added)).await?;
+        building.filled().await?;
+        wait.unless_killed(held.have_alone_again(node, wait.limit)).await?;
         let replaced = std::iter::once(&new).chain(children.iter().map(|c| &c.schema)).cloned().collect();
-        building.switch(dropped.clone(), made, replaced).await?;
+        building.switch(dropped.clone(), made, replaced)?;
         node.alter_in_partitions(&new);
 
         for unique in &info.uniques {
+            if fresh.contains(&unique.id) {
+                node.show_in_partitions(unique.entries.schema.id);
+            }
             node.tables.publish(unique.entries.clone());
         }
         node.tables.publish(info.clone());
@@ -149,8 +161,10 @@ impl Database {
         info.shared.auto_increment.observe(given.max(copied.highest), &node.log)?;
         let dropped = old.family().map(|s| s.id).collect();
         let replaced = children.iter().map(|c| c.schema.clone()).collect();
-        building.switch(dropped, schemas, replaced).await?;
+        building.filled().await?;
+        building.switch(dropped, schemas, replaced)?;
         children.iter().for_each(|child| node.publish_altered(child));
+        info.family().for_each(|schema| node.show_in_partitions(schema.id));
         for unique in &info.uniques {
             node.tables.publish(unique.entries.clone());
         }
@@ -383,6 +397,7 @@ async fn build_ordered(node: &Arc<Node>, table: &TableSchema, index: IndexId) ->
                     p.build_index(table.id, index, from, INDEX_SLICE, Purpose::Write)
                 })
                 .await;
+            yield_once().await;
             next = match built {
                 Ok(next) => next,
                 Err(Stop::MemoryFull { limit }) => {

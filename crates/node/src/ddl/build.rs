@@ -57,15 +57,19 @@ impl Building {
         Ok(())
     }
 
-    /// Makes all that was filled durable, and puts it in place with one command.
-    pub async fn switch(
+    /// Makes all that was filled durable.
+    pub async fn filled(&mut self) -> Result<(), NodeError> {
+        self.node.group.flush_all().await?;
+        self.step(JobStep::Filled)
+    }
+
+    /// Puts what was filled in place with one command.
+    pub fn switch(
         &mut self,
         drop: Vec<TableId>,
         create: Vec<Arc<TableSchema>>,
         replace: Vec<Arc<TableSchema>>,
     ) -> Result<(), NodeError> {
-        self.node.group.flush_all().await?;
-        self.step(JobStep::Filled)?;
         fault::point("node.ddl.before_switch").map_err(fault_error)?;
         self.node.change_catalog(&Command::Switch { job: Some(self.job.id), drop, create, replace })?;
         self.ended = true;

@@ -17,10 +17,12 @@ mod cluster;
 mod foreign;
 mod histograms;
 pub mod locking;
+mod online;
 mod tables;
 mod views;
 
 pub use alter::{Convert, Look};
+pub use online::is_online;
 pub use tables::TableName;
 
 use crate::error::NodeError;
@@ -65,6 +67,13 @@ impl Node {
         }
     }
 
+    /// Tables that were filled under their ids alone come into use.
+    fn show_in_partitions(self: &Arc<Self>, table: TableId) {
+        for partition in 0..self.partition_count() {
+            self.detach(partition, move |p| p.show_table(table));
+        }
+    }
+
     fn drop_in_partitions(self: &Arc<Self>, table: rauk_types::TableId) {
         for partition in 0..self.partition_count() {
             self.detach(partition, move |p| p.drop_table(table));
@@ -93,11 +102,17 @@ impl Node {
     }
 }
 
-/// Tables that a DDL has alone; given back when dropped.
+/// Tables that a DDL has alone, or has reserved ([`online`]); given back when dropped.
 struct Exclusive {
     tables: Vec<Arc<TableInfo>>,
     /// Of the tables, those that LOCK TABLES only keeps writers out of.
     reads: Reads,
+    /// Users are let in while something is built, and other DDL is not.
+    reserved: bool,
+    /// Of the first table, only those that read.
+    readers_only: bool,
+    /// Not while users are let in.
+    alone: bool,
 }
 
 /// Tables that are locked in [`Mode::NoWrites`]; all others are in [`Mode::Alone`].
@@ -166,6 +181,10 @@ impl Exclusive {
         }
     }
 
+    fn empty(reads: &Reads) -> Exclusive {
+        Exclusive { tables: Vec::new(), reads: reads.clone(), reserved: false, readers_only: false, alone: true }
+    }
+
     async fn lock_within(
         node: &Node,
         tables: &[Arc<TableInfo>],
@@ -173,7 +192,7 @@ impl Exclusive {
         window: Duration,
     ) -> Result<Exclusive, NodeError> {
         let end = node.runtime.now() + window;
-        let mut held = Exclusive { tables: Vec::new(), reads: reads.clone() };
+        let mut held = Exclusive::empty(reads);
         for table in tables {
             let left = end.saturating_sub(node.runtime.now());
             table.shared.lock.lock(mode_of(reads, table), &*node.runtime, left).await?;
@@ -184,7 +203,7 @@ impl Exclusive {
 
     /// If nobody uses any of them.
     fn lock_now(tables: &[Arc<TableInfo>], reads: &Reads) -> Option<Exclusive> {
-        let mut held = Exclusive { tables: Vec::new(), reads: reads.clone() };
+        let mut held = Exclusive::empty(reads);
         for table in tables {
             if !table.shared.lock.try_lock(mode_of(reads, table)) {
                 return None;
@@ -204,6 +223,12 @@ impl Exclusive {
 
 impl Drop for Exclusive {
     fn drop(&mut self) {
-        self.tables.iter().for_each(|t| t.shared.lock.unlock(mode_of(&self.reads, t)));
+        if self.alone {
+            self.tables.iter().for_each(|t| t.shared.lock.unlock(mode_of(&self.reads, t)));
+        }
+        self.let_writers_in();
+        if self.reserved {
+            self.tables.iter().for_each(|t| t.shared.lock.end_reservation());
+        }
     }
 }

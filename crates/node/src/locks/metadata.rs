@@ -1,7 +1,7 @@
 //! Metadata locks: statements share a table's definition, DDL has it alone, and LOCK TABLES keeps others out for as
 //! long as its session wants.
 //!
-//! One word a table: the number of transactions that use it, and a bit that DDL sets. A user adds one and, if the bit is set, takes it
+//! One word a table: the number of transactions that use it, a bit that DDL sets, and one that it leaves while it builds. A user adds one and, if the bit is set, takes it
 //! back and waits: so statements that come after the bit is set queue behind the DDL. DDL sets the bit and waits until the number is zero. Waiting
 //! goes through a list of wakers; all that wait are woken whenever something changes, which is rare.
 //!
@@ -11,6 +11,10 @@
 //! times as long. Windows double up to a longest one. So a statement is delayed by a window at most, users that each
 //! end within the longest window cannot starve a DDL, and one that meets longer ones without end fails with 1205 after
 //! `lock_wait_timeout`.
+//!
+//! *What builds keeps out other DDL, not users.* A DDL that fills an index has the table alone twice, each time for a moment: before, when
+//! transactions begin to keep the index, and after, for the switch. In between it *reserves* the table ([`MetadataLock::reserve`]): users come and go,
+//! and other DDL waits without a turn of its own, so that it holds up nobody.
 //!
 //! *Three modes.* A lock is taken [`Mode::Alone`] by DDL and LOCK TABLES … WRITE. [`Mode::NoWrites`] is that of LOCK
 //! TABLES … READ and FLUSH TABLES WITH READ LOCK: whoever has it is a user like any other, for which DDL waits, and keeps
@@ -31,6 +35,8 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 const DDL: u64 = 1 << 63;
+/// A DDL builds: others wait until it is done.
+const RESERVED: u64 = 1 << 62;
 
 /// How a DDL waits for the users of its tables.
 #[derive(Clone, Copy, Debug)]
@@ -46,11 +52,21 @@ pub struct DdlWait<'a> {
     pub interrupt: Option<&'a Interrupt>,
     /// Whether it is refused what would leave rows or definitions without their parents.
     pub foreign_key_checks: bool,
+    pub meanwhile: Meanwhile,
+}
+
+/// Who may use a table while a DDL builds something that can be built so: what the statement's LOCK says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Meanwhile {
+    #[default]
+    All,
+    Readers,
+    Nobody,
 }
 
 impl From<Duration> for DdlWait<'_> {
     fn from(limit: Duration) -> Self {
-        DdlWait { limit, interrupt: None, foreign_key_checks: true }
+        DdlWait { limit, interrupt: None, foreign_key_checks: true, meanwhile: Meanwhile::All }
     }
 }
 
@@ -230,7 +246,8 @@ impl MetadataLock {
     /// meanwhile: see [`Turns`].
     pub async fn exclude(&self, runtime: &dyn Runtime, timeout: Duration) -> Result<(), NodeError> {
         let start = runtime.now();
-        let take = || self.word.fetch_or(DDL, Ordering::AcqRel) & DDL == 0;
+        let free = |word| (word & (DDL | RESERVED) == 0).then_some(word | DDL);
+        let take = || self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, free).is_ok();
         self.wait(runtime, timeout, None, take).await?;
         // From here on the bit is ours: it goes again if the wait for the users fails or is given up.
         let given_up = ClearOnDrop(self);
@@ -243,6 +260,40 @@ impl MetadataLock {
     /// Has the table alone if nobody uses it, awaits it or has it.
     pub fn try_exclude(&self) -> bool {
         self.word.compare_exchange(0, DDL, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Whoever has the table alone lets users in, or those that only read, and keeps other DDL out until [`Self::end_reservation`].
+    pub fn reserve(&self, readers_only: bool) {
+        if readers_only {
+            self.writers.fetch_add(NO_WRITES, Ordering::AcqRel);
+        }
+        self.word.fetch_xor(DDL | RESERVED, Ordering::AcqRel);
+        self.wake();
+    }
+
+    /// A table that was reserved for readers is there for writers too.
+    pub fn let_writers_in(&self) {
+        self.writers.fetch_sub(NO_WRITES, Ordering::AcqRel);
+        self.wake();
+    }
+
+    /// Whoever has reserved the table has it alone again, as [`Self::exclude`]; if not, it is still reserved.
+    pub async fn exclude_reserved(&self, runtime: &dyn Runtime, timeout: Duration) -> Result<(), NodeError> {
+        self.word.fetch_or(DDL, Ordering::AcqRel);
+        let given_up = ClearOnDrop(self);
+        self.wait(runtime, timeout, None, || self.word.load(Ordering::Acquire) == DDL | RESERVED).await?;
+        std::mem::forget(given_up);
+        Ok(())
+    }
+
+    /// The same if nobody uses it.
+    pub fn try_exclude_reserved(&self) -> bool {
+        self.word.compare_exchange(RESERVED, DDL | RESERVED, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    pub fn end_reservation(&self) {
+        self.word.fetch_and(!RESERVED, Ordering::Release);
+        self.wake();
     }
 
     pub fn end_exclusion(&self) {
@@ -347,6 +398,35 @@ mod tests {
     }
 
     #[test]
+    fn a_reserved_table_has_users_and_no_other_ddl() {
+        let runtime = Threads::start().unwrap();
+        let lock = MetadataLock::default();
+        let short = Duration::from_millis(5);
+        assert!(lock.try_exclude());
+        lock.reserve(true);
+        assert!(lock.try_share() && !lock.try_write());
+        lock.let_writers_in();
+        assert!(lock.try_write() && !lock.is_awaited());
+        assert!(!lock.try_exclude());
+        assert_eq!(block_on(lock.exclude(&*runtime, short)), Err(NodeError::LockTimeout));
+        // The other DDL has not held up users, and this one does while it waits, and no longer.
+        assert!(lock.try_share());
+        assert_eq!(block_on(lock.exclude_reserved(&*runtime, short)), Err(NodeError::LockTimeout));
+        assert!(lock.try_share() && !lock.try_exclude_reserved());
+        lock.end_write();
+        (0..3).for_each(|_| lock.unshare());
+        block_on(lock.exclude_reserved(&*runtime, LONG)).unwrap();
+        assert!(!lock.try_share() && !lock.try_exclude());
+        lock.end_exclusion();
+        assert!(lock.try_exclude_reserved());
+        lock.end_exclusion();
+        lock.end_reservation();
+        assert!(lock.try_exclude());
+        lock.end_exclusion();
+        assert_eq!((lock.word.load(Ordering::Relaxed), lock.writers.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[test]
     fn ddl_that_gives_up_lets_users_in() {
         let runtime = Threads::start().unwrap();
         let lock = MetadataLock::default();
@@ -410,7 +490,12 @@ mod tests {
         let ddl = {
             let (lock, runtime, killed) = (lock.clone(), runtime.clone(), killed.clone());
             std::thread::spawn(move || {
-                let wait = DdlWait { limit: LONG, interrupt: Some(&killed), foreign_key_checks: true };
+                let wait = DdlWait {
+                    limit: LONG,
+                    interrupt: Some(&killed),
+                    foreign_key_checks: true,
+                    meanwhile: Meanwhile::All,
+                };
                 block_on(wait.unless_killed(lock.exclude(&*runtime, LONG)))
             })
         };

@@ -27,7 +27,7 @@ use crate::memory::{Memory, Watch, interrupted};
 use crate::parse::ast::TableName;
 use crate::parse::statement::UserName;
 use crate::parse::{self, Mode, Normal, Parsed, Tree};
-use rauk_node::{DdlWait, TableHandle, TableLocks};
+use rauk_node::{DdlWait, Meanwhile, TableHandle, TableLocks};
 use rauk_types::result::{Charsets, ResultColumn, ResultSink, ServerStatus};
 use rauk_types::{Charset, Collation, DataType, MysqlError, Value};
 use rustc_hash::FxHashMap;
@@ -421,6 +421,7 @@ impl Session {
             limit: self.settings.metadata_wait,
             interrupt: Some(&self.process.interrupt),
             foreign_key_checks: self.settings.foreign_key_checks,
+            meanwhile: Meanwhile::All,
         }
     }
 

@@ -573,6 +573,36 @@ fn an_index_is_built_over_rows_with_history() {
 }
 
 #[test]
+fn a_snapshot_whose_versions_went_before_the_index_came_is_refused() {
+    let mut w = World::new(schema(false, false));
+    put(&mut w, r(1, 10, "a"));
+    let old = w.now;
+    // Nobody has the snapshot: the old version goes, and no index key tells of it.
+    put(&mut w, r(1, 20, "a"));
+    w.durable = w.now;
+    w.collect_all();
+    w.p.alter_table(schema(false, true));
+    assert_eq!(w.p.build_index(TABLE, BY_K, RowId(0), 10, Purpose::Write), Ok(None));
+    assert_eq!(w.scan(None, &whole(Some(BY_K)), at(old), 5), Err(Stop::SnapshotTooOld));
+    assert_eq!(w.scan(None, &whole(Some(IndexId::PRIMARY)), at(old), 5), Err(Stop::SnapshotTooOld));
+    assert_eq!(w.all(Some(BY_K), NEWEST), [r(1, 20, "a")]);
+}
+
+#[test]
+fn a_snapshot_from_before_a_built_table_was_shown_is_refused() {
+    let mut w = world();
+    let before = w.snapshot();
+    put(&mut w, r(1, 10, "a"));
+    assert_eq!(w.read(None, 1, at(before)), Ok((None, 0)), "a row that came later");
+    w.p.show_table(TABLE);
+    assert_eq!(w.read(None, 1, at(before)), Err(Stop::SnapshotTooOld));
+    assert_eq!(w.read(None, 2, at(before)), Err(Stop::SnapshotTooOld));
+    assert_eq!(w.scan(None, &whole(None), at(before), 5), Err(Stop::SnapshotTooOld));
+    let after = w.snapshot();
+    assert_eq!(w.read(None, 1, at(after)).unwrap().0, Some(r(1, 10, "a")));
+}
+
+#[test]
 fn an_index_that_is_built_while_rows_are_restored_is_right_in_the_end() {
     let mut w = World::new(schema(false, false));
     let (old, new) = (w.encode(&r(1, 10, "a")), w.encode(&r(1, 20, "b")));

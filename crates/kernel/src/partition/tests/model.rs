@@ -7,6 +7,7 @@
 //! Commit times are strictly increasing, as a node that is alone draws them, or those of a cluster: as low as the partition allows, so that many commits share
 //! one, and behind a prepare at a least time, which other transactions and readers meet.
 
+mod building;
 mod covering;
 mod many;
 
@@ -16,8 +17,8 @@ use crate::row_store::RowId;
 use crate::status::TxnState;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use rauk_types::row::sparse::read_sparse;
-use rauk_types::{IndexId, PartitionId, RowView, TableSchema, Timestamp, TxnId, key, row};
+use rauk_types::row::{self, sparse::read_sparse};
+use rauk_types::{IndexId, PartitionId, RowView, TableSchema, Timestamp, TxnId, key};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;

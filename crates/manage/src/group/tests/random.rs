@@ -181,7 +181,11 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
             let tables: Vec<u32> = tables.into_iter().collect();
             GroupCommand::Intend { intent: intent(someone.process, &tables, "DDL") }
         }
-        _ => match random.below(3) {
+        _ => match random.below(4) {
+            3 => GroupCommand::Reopen {
+                number: random.below(group.next_intent + 1),
+                open: [Open::No, Open::ToReaders, Open::ToAll][random.below(3) as usize],
+            },
             0 => GroupCommand::EndIntent { number: random.below(group.next_intent + 1) },
             1 => GroupCommand::Term { number: group.term + random.below(3) },
             _ => GroupCommand::Configure {

@@ -1,6 +1,7 @@
 //! ALTER TABLE in a cluster: a new definition over the same rows, or the rows in a new form.
 //!
-//! A new definition without new indexes is one command. New ordered indexes are filled before, on each process over its own rows: its partitions have the new definition during the
+//! A new definition without new indexes is one command. New ordered indexes are filled before, on each process over its own rows and while users go on
+//! ([`crate::ddl::online`]), or with the tables held alone: its partitions have a definition with the new indexes during the
 //! job (and still have what it drops, in case that the old one comes back). A new unique index is filled by transactions, into a hidden index table whose partitions
 //! see all that could collide, wherever the rows are.
 
@@ -8,6 +9,7 @@ use super::{Held, Place, describe};
 use crate::ddl::alter::{Convert, Look, Plan, added_keys, between, copy_rows, follow, look_at_rows, next_version};
 use crate::ddl::build::{self, Patience};
 use crate::ddl::foreign;
+use crate::ddl::online::building_definition;
 use crate::error::NodeError;
 use crate::locks::metadata::DdlWait;
 use crate::member::catalog::intents::Own;
@@ -50,18 +52,31 @@ pub async fn alter_table(
     }
     let mut again = Again::default();
     loop {
-        let (job, plan) = Job::start(&held, &what, |ids| {
+        if held.is_open() {
+            wait.unless_killed(held.have_alone_again(wait.limit)).await?;
+        }
+        let (job, (plan, is_online)) = Job::start(&held, &what, |ids| {
             let plan = Plan::make(old, new.clone(), ids);
-            let definition = built.then(|| Arc::new(between(&old.schema, &plan.new)));
-            (plan.made.clone(), definition.into_iter().collect(), plan)
+            let online = building_definition(&old.schema, &plan.new, &plan.fresh, &added, wait.meanwhile);
+            let is_online = online.is_some();
+            let definition = online.or_else(|| built.then(|| between(&old.schema, &plan.new))).map(Arc::new);
+            (plan.made.clone(), definition.into_iter().collect(), (plan, is_online))
         })
         .await?;
         let filled = async {
+            if is_online {
+                held.let_users_in(wait.meanwhile).await?;
+                fault::point("node.ddl.cluster.open").map_err(build::fault_error)?;
+            }
             fill_indexes(&job, &plan, built, &mut again.patience).await?;
-            validate(node, old, &plan.new, &added).await
+            validate(node, old, &plan.new, &added).await?;
+            job.covered().await
         };
         match wait.unless_killed(filled).await {
             Ok(()) => {
+                if is_online {
+                    wait.unless_killed(held.have_alone_again(wait.limit)).await?;
+                }
                 let replace = std::iter::once(plan.new).chain(children).collect();
                 return job.switch(plan.dropped, plan.made, replace).await;
             }
@@ -138,6 +153,7 @@ pub async fn rewrite_table(
             let rows = fill_table(&job, &schemas, look.as_deref_mut(), convert, &mut again.patience).await?;
             let info = job.table(schemas[0].id)?;
             foreign::validate(place.node, &info, &info, &added).await?;
+            job.covered().await?;
             Ok(rows)
         };
         match wait.unless_killed(filled).await {
@@ -280,6 +296,11 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// The catalog never goes back; the rows that were filled in must not either (rule 31).
+    async fn covered(&self) -> Result<(), NodeError> {
+        self.held.place.cluster.wait_cut(COVERED).await
+    }
+
     /// Puts what was built in place.
     async fn switch(
         self,
@@ -288,8 +309,6 @@ impl<'a> Job<'a> {
         replace: Vec<Arc<TableSchema>>,
     ) -> Result<(), NodeError> {
         fault::point("node.ddl.cluster.before_switch").map_err(build::fault_error)?;
-        // The catalog never goes back; the rows that were filled in must not either (rule 31).
-        self.held.place.cluster.wait_cut(COVERED).await?;
         self.held.change(Command::Switch { job: Some(self.id), drop, create, replace }).await?;
         Ok(())
     }

@@ -12,11 +12,14 @@
 //! window, so that new statements pass everywhere, and comes again after a pause. Statements that create need no intent: the group decides between two that want the same name. Ids of new tables
 //! are taken from the catalog as it is known here; who loses a race takes new ones.
 //!
+//! An index that is filled while users go on has the tables alone twice: between the two its intent is open ([`reopen`]).
+//!
 //! What must be filled by transactions (the index table of a new unique index, a table in a new form) is a job of the group: it names the new tables with their definitions, so that all
 //! processes have them, under their ids only, before the first row comes. It is begun under the intent and ends with it. The switch is the command of step 4. A statement that goes away in between leaves its intent
 //! behind in the group, and perhaps a job, which [`crate::member::catalog`] ends.
 
 mod alter;
+mod reopen;
 mod tables;
 
 pub(super) use alter::{alter_table, rewrite_table};
@@ -35,8 +38,9 @@ use crate::member::signal::Signal;
 use crate::node::Node;
 use crate::table::TableInfo;
 use futures::future::{Either, join_all, select};
+use parking_lot::Mutex;
 use rauk_log::fault;
-use rauk_manage::group::{Answer, CatalogAnswer, GroupCommand, Intent, Refused};
+use rauk_manage::group::{Answer, CatalogAnswer, GroupCommand, Intent, Open, Refused};
 use rauk_manage::{Applied, CatalogError, Command};
 use rauk_types::error::codes;
 use rauk_types::{Member, MysqlError, TableId};
@@ -187,7 +191,7 @@ impl<'a> Place<'a> {
         tables.sort_by_key(|t| t.schema.id);
         tables.dedup_by_key(|t| t.schema.id);
         if tables.is_empty() {
-            return Ok(Held { place: self, tables, intent: None });
+            return Ok(Held { place: self, tables, intent: Mutex::new(None) });
         }
         let runtime = &*self.node.runtime;
         let start = runtime.now();
@@ -195,7 +199,7 @@ impl<'a> Place<'a> {
         let mut turns = Turns::CLUSTER;
         loop {
             let number = self.intend(&tables, &reads, what.clone(), &left).await?;
-            let held = Held { place: self, tables: tables.clone(), intent: Some(number) };
+            let held = Held { place: self, tables: tables.clone(), intent: Mutex::new(Some(number)) };
             let number = held.number().expect("just made");
             let processes = || self.cluster.processes().iter().map(|m| m.process).collect();
             let locked = self.cluster.catalog_state().intents.wait_locked(runtime, number, processes);
@@ -227,7 +231,7 @@ impl<'a> Place<'a> {
         let intents = &self.cluster.catalog_state().intents;
         let all = tables.iter().map(|t| t.schema.id);
         let (reads, tables): (Vec<TableId>, Vec<TableId>) = all.partition(|id| reads.contains(id));
-        let intent = Intent { owner: self.cluster.me().process, tables, reads, what };
+        let intent = Intent { owner: self.cluster.me().process, tables, reads, what, open: Open::No };
         loop {
             {
                 let _starting = intents.starting();
@@ -269,12 +273,19 @@ impl<'a> Place<'a> {
 struct Held<'a> {
     place: Place<'a>,
     tables: Vec<Arc<TableInfo>>,
-    intent: Option<(u64, Own)>,
+    /// Another one when it has been opened or closed.
+    intent: Mutex<Option<(u64, Own)>>,
 }
 
 impl Held<'_> {
     fn number(&self) -> Option<u64> {
-        self.intent.as_ref().map(|(number, _)| *number)
+        self.intent.lock().as_ref().map(|(number, _)| *number)
+    }
+
+    /// Whether users are let in.
+    fn is_open(&self) -> bool {
+        let group = self.place.cluster.group();
+        self.number().and_then(|number| group.intents.get(&number)).is_some_and(|intent| intent.open != Open::No)
     }
 
     /// Whether the group still has the intent.
@@ -302,7 +313,7 @@ pub(super) async fn lock_tables(
 ) -> Result<Kept, NodeError> {
     let what = "LOCK TABLES".to_string();
     let held = wait.unless_killed(place.lock_in_turns(tables, reads, what, wait.limit)).await?;
-    Ok(Kept { _intent: held.intent })
+    Ok(Kept { _intent: held.intent.into_inner() })
 }
 
 /// For people: the statement and its tables.

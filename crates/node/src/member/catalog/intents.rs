@@ -5,6 +5,8 @@
 //! is one order everywhere). Statements that come after the lock was asked for queue behind it. The owner's process is told when all tables are locked and then every
 //! [`TELL`], since messages get lost, until the intent is gone from the group: then the locks go too. A table that is not known here (any more) needs no lock.
 //!
+//! Of an intent that is open to all nothing is locked: users go on, and its owner closes it when it wants the tables alone again.
+//!
 //! The owner's side waits in [`Intents::wait_locked`] until every process that is up has said so. Intents that this process owns and that no statement here stands for are ended
 //! by [`super::upkeep`]. New indexes of jobs, which the same task fills ([`super::fills`]), are told of and waited for in the same way.
 
@@ -18,7 +20,7 @@ use crate::runtime::{BoxFuture, Runtime};
 use crate::table::TableInfo;
 use parking_lot::Mutex;
 use rauk_manage::JobId;
-use rauk_manage::group::Group;
+use rauk_manage::group::{Group, Open};
 use rauk_types::{Member, ProcessId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -102,7 +104,12 @@ impl Intents {
                 if state.intents.contains_key(&number) {
                     continue;
                 }
-                let alone = intent.tables.iter().map(|id| (*id, Mode::Alone));
+                let mode = match intent.open {
+                    Open::No => Some(Mode::Alone),
+                    Open::ToReaders => Some(Mode::NoWrites),
+                    Open::ToAll => None,
+                };
+                let alone = intent.tables.iter().filter_map(|id| Some((*id, mode?)));
                 let wanted: BTreeMap<_, _> = intent.reads.iter().map(|id| (*id, Mode::NoWrites)).chain(alone).collect();
                 let wanted = wanted.into_iter().filter_map(|(id, mode)| Some((node.tables.by_id(id)?, mode)));
                 let tables: Vec<(Arc<TableInfo>, Mode)> = wanted.collect();

@@ -76,6 +76,12 @@ pub(super) async fn follow(node: &Arc<Node>, before: Option<Followed>, group: &G
     };
     let gone: Vec<TableId> = gone.into_iter().filter(|id| !now.placed.contains_key(id)).collect();
 
+    // What was built and is now in place.
+    for id in was_hidden.iter().filter(|id| !now.hidden.contains(id)).filter(|id| now.tables.contains_key(id)) {
+        for partition in 0..node.partition_count() {
+            node.on_partition(partition, Class::Background, |p| p.show_table(*id)).await;
+        }
+    }
     let changed = differences(&had, &now.tables);
     publish(node, &now, &changed, &was_hidden);
     node.catalog.lock().set(catalog.clone());

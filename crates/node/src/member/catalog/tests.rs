@@ -11,7 +11,7 @@ use crate::transaction::{InsertOutcome, TxnOptions};
 use rauk_log::MemoryDisk;
 use rauk_manage::group::{
     Answer, CatalogAnswer, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, Group,
-    GroupCommand, Intent, RoleKind,
+    GroupCommand, Intent, Open, RoleKind,
 };
 use rauk_manage::{CatalogStore, Command, JobId};
 use rauk_types::schema::{Column, ColumnDefault, IndexPart, IndexSchema};
@@ -216,7 +216,8 @@ impl World {
 
     fn intend(&mut self, owner: u32, tables: &[u32]) -> u64 {
         let tables = tables.iter().map(|&t| TableId(t)).collect();
-        let intent = Intent { owner: ProcessId(owner), tables, reads: vec![], what: "ALTER TABLE d.t".into() };
+        let intent =
+            Intent { owner: ProcessId(owner), tables, reads: vec![], what: "ALTER TABLE d.t".into(), open: Open::No };
         match self.say(GroupCommand::Intend { intent }) {
             Answer::Intent(number) => number,
             other => panic!("{other:?}"),

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use crate::node::tables::{DATABASE, columns, index, table};
     use rauk_manage::Command;
-    use rauk_manage::group::{ClusterConfig, ClusterDurability, GroupCommand, Intent};
+    use rauk_manage::group::{ClusterConfig, ClusterDurability, GroupCommand, Intent, Open};
     use rauk_types::{Collation, DataType, ProcessId};
 
     fn apply(group: &mut Group, command: GroupCommand) {
@@ -104,7 +104,8 @@ mod tests {
             assert!(verdict.contains(what), "{verdict}");
         };
         let mut more = group.clone();
-        let intent = Intent { owner: ProcessId(1), tables: vec![TableId(1)], reads: vec![], what: "DROP".to_string() };
+        let (tables, what) = (vec![TableId(1)], "DROP".to_string());
+        let intent = Intent { owner: ProcessId(1), tables, reads: vec![], what, open: Open::No };
         more.intents.insert(1, intent);
         bad(&more, &placed, "intent 1");
         let mut more = group.clone();

@@ -24,7 +24,7 @@ use crate::parse::statement::{AlterOperation, ColumnPosition, Demands};
 use crate::session::session::Session;
 use crate::session::users::Privileges;
 use crate::session::{charset, errors, system};
-use rauk_node::{DdlWait, Look, TableHandle};
+use rauk_node::{DdlWait, Look, Meanwhile, TableHandle};
 use rauk_types::error::codes;
 use rauk_types::format::parse_int_prefix;
 use rauk_types::result::Completion;
@@ -410,10 +410,11 @@ impl Session {
             }
         }
         renumber_changed_indexes(&old, &mut new);
-        demanded::check(&old, &new, demands, table.is_temporary())?;
+        demanded::check(&old, &new, demands, table.is_temporary(), self.settings.foreign_key_checks)?;
         let info = "Records: 0  Duplicates: 0  Warnings: 0".to_string();
         if !table.is_temporary() && !needs_rewrite(&old, &new) {
-            self.engine.database.alter_table(table, new, self.ddl_wait()).await?;
+            let wait = DdlWait { meanwhile: demanded::meanwhile(demands), ..self.ddl_wait() };
+            self.engine.database.alter_table(table, new, wait).await?;
             return Ok(Completion { info, ..Completion::default() });
         }
         let same = TableSchema { database: old.database.clone(), name: old.name.clone(), ..new.clone() };
@@ -823,6 +824,7 @@ impl Session {
             limit: self.settings.metadata_wait,
             interrupt: Some(&self.process.interrupt),
             foreign_key_checks: self.settings.foreign_key_checks,
+            meanwhile: Meanwhile::All,
         };
         let result = match table.is_temporary() {
             true => database.alter_temporary(table, new, look, &mut convert).await.map(|(new, rows)| (Some(new), rows)),

@@ -1,14 +1,17 @@
 //! What ALGORITHM and LOCK demand of a change of a table: kept, or an error before anything has changed.
 //!
 //! A change of the definition alone (columns that come and go, names, options, keys that go) takes no time that depends
-//! on the rows: it is INSTANT, and fits every LOCK. What fills an index, checks rows or writes them again has the table
-//! alone while it runs: that is EXCLUSIVE and nothing less. Rows that are converted are what MySQL calls COPY.
+//! on the rows: it is INSTANT, and fits every LOCK. An index that is not unique, over columns that are there, is filled
+//! while readers and writers go on, unless LOCK says that they are to wait ([`meanwhile`]). What else fills an index,
+//! checks rows or writes them again has the table alone while it runs: that is EXCLUSIVE and nothing less. Rows that are
+//! converted are what MySQL calls COPY.
 //!
 //! LOCK = SHARED and EXCLUSIVE of a change of the definition alone are kept, since nobody sees a moment between before
 //! and after.
 
 use super::alter::{is_copy, needs_rewrite};
 use crate::parse::statement::Demands;
+use rauk_node::{Meanwhile, is_online};
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, TableSchema};
 
@@ -19,8 +22,23 @@ fn looks_at_rows(old: &TableSchema, new: &TableSchema) -> bool {
     makes_index || makes_foreign_key || needs_rewrite(old, new)
 }
 
-/// Errors 1221, 1845 and 1846.
-pub fn check(old: &TableSchema, new: &TableSchema, demands: &Demands, temporary: bool) -> Result<(), MysqlError> {
+/// Who may use the table while an index is filled.
+pub fn meanwhile(demands: &Demands) -> Meanwhile {
+    match demands.lock {
+        Some("EXCLUSIVE") => Meanwhile::Nobody,
+        Some("SHARED") => Meanwhile::Readers,
+        _ => Meanwhile::All,
+    }
+}
+
+/// Errors 1221, 1845 and 1846. `checks`: new foreign keys are validated.
+pub fn check(
+    old: &TableSchema,
+    new: &TableSchema,
+    demands: &Demands,
+    temporary: bool,
+    checks: bool,
+) -> Result<(), MysqlError> {
     let algorithm = demands.algorithm.filter(|word| *word != "DEFAULT");
     let lock = demands.lock.filter(|word| *word != "DEFAULT");
     if let (Some("INSTANT"), Some(_)) = (algorithm, lock) {
@@ -40,11 +58,12 @@ pub fn check(old: &TableSchema, new: &TableSchema, demands: &Demands, temporary:
         Err(MysqlError::new(codes::ALTER_OPERATION_NOT_SUPPORTED, message))
     };
     let copy = is_copy(old, new);
+    let online = !needs_rewrite(old, new) && is_online(old, new, checks);
     match (algorithm, lock) {
         (Some("INSTANT"), _) if copy => refused("ALGORITHM=INSTANT".into(), "ALGORITHM=COPY"),
         (Some("INSTANT"), _) => refused("ALGORITHM=INSTANT".into(), "ALGORITHM=COPY/INPLACE"),
         (Some("INPLACE"), _) if copy => refused("ALGORITHM=INPLACE".into(), "ALGORITHM=COPY"),
-        (_, Some(lock @ ("NONE" | "SHARED"))) => refused(format!("LOCK={lock}"), "LOCK=EXCLUSIVE"),
+        (_, Some(lock @ ("NONE" | "SHARED"))) if !online => refused(format!("LOCK={lock}"), "LOCK=EXCLUSIVE"),
         _ => Ok(()),
     }
 }

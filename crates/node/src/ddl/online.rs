@@ -1,0 +1,150 @@
+//! Indexes that are built while readers and writers go on.
+//!
+//! The DDL has its tables alone twice, each time for as long as a few commands to the catalog take. Under the first lock the partitions get a definition
+//! that has the new indexes beside the old ones ([`building_definition`]): from there on every write keeps their entries, whatever definition its
+//! statement knows, and no plan uses them. Then the tables are *reserved* ([`Exclusive::let_users_in`]): users come and go, other DDL waits. The rows that
+//! were there are entered slice by slice. Under the second lock ([`Exclusive::have_alone_again`]) one command to the catalog shows the new definition.
+//!
+//! *Nothing is entered twice and nothing is missed*, since a partition is held for a write as for a slice: an entry is there for every image of a row,
+//! whether the write came first or the slice. Rows that go take their entries along, filled in or not.
+//!
+//! *Old snapshots* may use the new index: the versions that they see have entries like all others. Those that a partition had thrown away before the index
+//! came, or while it was filled, nobody may need; whoever reads at a time before them is told so, as with rows
+//! ([`rauk_kernel::Stop::SnapshotTooOld`]). A table that was filled under its id alone (an index table, a table in a new form) has its rows of the time when
+//! they were filled in, and refuses older snapshots altogether.
+//!
+//! *What is undone* (an error, KILL, a client that goes away) is the definition of the partitions: they forget the index. Nothing of it is in the log or in
+//! checkpoints, and after a crash the catalog does not have it.
+
+use super::Exclusive;
+use crate::error::NodeError;
+use crate::locks::metadata::{LOOK, Meanwhile, Turns};
+use crate::node::Node;
+use crate::table::TableInfo;
+use rauk_types::{ForeignKey, IndexId, TableSchema};
+use std::time::Duration;
+
+/// The definition that partitions have while new indexes are filled with users in: the old one, and the new indexes. `None`: the change is made with the
+/// table held alone, since it has none, or what they index is not in the rows as they are written now.
+pub(super) fn building_definition(
+    old: &TableSchema,
+    new: &TableSchema,
+    fresh: &[IndexId],
+    added: &[ForeignKey],
+    meanwhile: Meanwhile,
+) -> Option<TableSchema> {
+    if meanwhile == Meanwhile::Nobody || !fresh.is_empty() || !added.is_empty() {
+        return None;
+    }
+    let mut building = old.clone();
+    let mut any = false;
+    for index in new.indexes.iter().filter(|i| i.has_entries()) {
+        match building.indexes.iter_mut().find(|i| i.id == index.id) {
+            Some(kept) if kept.has_entries() => continue,
+            Some(kept) => kept.hash_only = false,
+            None => {
+                let mut index = index.clone();
+                for part in &mut index.parts {
+                    let column = &new.columns[part.column];
+                    let before = old.columns.iter().position(|c| c.id == column.id)?;
+                    let same = &old.columns[before];
+                    if same.ty != column.ty || same.generated != column.generated {
+                        return None;
+                    }
+                    part.column = before;
+                }
+                building.indexes.push(index);
+            }
+        }
+        any = true;
+    }
+    any.then_some(building)
+}
+
+/// Whether readers and writers go on while a change of a definition fills indexes; `false`: it has the table alone if it fills any.
+/// `checks`: its new foreign keys are validated.
+pub fn is_online(old: &TableSchema, new: &TableSchema, checks: bool) -> bool {
+    let fresh: Vec<IndexId> =
+        new.indexes.iter().filter(|i| i.is_guarded() && i.entry_table.is_none()).map(|i| i.id).collect();
+    let added: Vec<ForeignKey> =
+        new.foreign_keys.iter().filter(|key| checks && !old.foreign_keys.contains(key)).cloned().collect();
+    building_definition(old, new, &fresh, &added, Meanwhile::All).is_some()
+}
+
+impl Exclusive {
+    /// Users are let in, and other DDL is kept out.
+    pub(super) fn let_users_in(&mut self, meanwhile: Meanwhile) {
+        self.readers_only = meanwhile == Meanwhile::Readers;
+        let is_main = |at: usize| at == 0;
+        self.tables.iter().enumerate().for_each(|(at, t)| t.shared.lock.reserve(self.readers_only && is_main(at)));
+        (self.reserved, self.alone) = (true, false);
+    }
+
+    /// Of a table that only readers were let in to.
+    pub(super) fn let_writers_in(&mut self) {
+        if std::mem::take(&mut self.readers_only) {
+            self.tables[0].shared.lock.let_writers_in();
+        }
+    }
+
+    /// Waits in turns for the users that were let in: at most `wait`, then 1205, and the tables are still reserved.
+    pub(super) async fn have_alone_again(&mut self, node: &Node, wait: Duration) -> Result<(), NodeError> {
+        let runtime = &*node.runtime;
+        let end = runtime.now() + wait;
+        let left = || end.saturating_sub(runtime.now());
+        let mut turns = Turns::LOCAL;
+        // Who has read and now wants to write would wait for this statement, and it for him.
+        self.let_writers_in();
+        while !self.alone {
+            match self.within(node, turns.window().min(left())).await {
+                Err(NodeError::LockTimeout) if !left().is_zero() => {}
+                other => return other,
+            }
+            let pause = runtime.now() + turns.pause();
+            while !self.alone && runtime.now() < pause && !left().is_zero() {
+                runtime.sleep(LOOK.min(left())).await;
+                node.check_running()?;
+                let mut taken = Taken::default();
+                self.alone = self.tables.iter().all(|t| t.shared.lock.try_exclude_reserved() && taken.push(t));
+                taken.keep_if(self.alone);
+            }
+        }
+        Ok(())
+    }
+
+    async fn within(&mut self, node: &Node, window: Duration) -> Result<(), NodeError> {
+        let end = node.runtime.now() + window;
+        let mut taken = Taken::default();
+        for table in &self.tables {
+            let left = end.saturating_sub(node.runtime.now());
+            table.shared.lock.exclude_reserved(&*node.runtime, left).await?;
+            taken.push(table);
+        }
+        taken.keep_if(true);
+        self.alone = true;
+        Ok(())
+    }
+}
+
+/// Reserved tables that are held alone again, unless this is dropped.
+#[derive(Default)]
+struct Taken<'a>(Vec<&'a TableInfo>);
+
+impl<'a> Taken<'a> {
+    fn push(&mut self, table: &'a TableInfo) -> bool {
+        self.0.push(table);
+        true
+    }
+
+    fn keep_if(mut self, keep: bool) {
+        if keep {
+            self.0.clear();
+        }
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|t| t.shared.lock.end_exclusion());
+    }
+}
