@@ -5,11 +5,13 @@
 //!
 //! Faults are set for the whole process ([`set`], or the environment variable `RAUK_FAULT` read by [`set_from_environment`]: a child process that a test starts) or for the calling thread
 //! only ([`Local`]: the simulator, and unit tests, which run beside each other). `RAUK_FAULT=redo.flush.before_sync:abort@17,checkpoint.row:enospc` aborts the process
-//! when that point is met the 17th time, and makes the first row of a checkpoint fail; `@3+` means from the third time on; actions are `abort`, `eio`, `enospc` and `pause=MILLISECONDS`.
+//! when that point is met the 17th time, and makes the first row of a checkpoint fail; `@3+` means from the third time on; actions are `abort`, `eio`, `enospc`, `pause=MILLISECONDS` and
+//! `hold=FILE`: what asks for it ([`holds`]) waits there, without a thread, while the file exists.
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -83,6 +85,8 @@ pub enum Action {
     Abort,
     Error(io::ErrorKind),
     Pause(Duration),
+    /// See [`holds`].
+    Hold(PathBuf),
     /// Whatever a test wants; an error is the point's result.
     Call(Arc<dyn Fn() -> io::Result<()> + Send + Sync>),
 }
@@ -138,7 +142,15 @@ fn met(name: &'static str) -> io::Result<()> {
             Ok(())
         }
         Action::Call(call) => call(),
+        Action::Hold(_) => Ok(()),
     }
+}
+
+/// Whether work that comes to this point is to wait there, for as long as this says so.
+#[inline]
+pub fn holds(name: &'static str) -> bool {
+    ARMED.load(Ordering::Relaxed) > 0
+        && matches!(GLOBAL.lock().get(name), Some(Fault { action: Action::Hold(file), .. }) if file.exists())
 }
 
 /// Sets a fault for the whole process: at hit `at` (from 1), and at all later ones if `onwards`. Replaces the point's earlier fault.
@@ -166,8 +178,11 @@ pub fn set_from_environment() -> Result<(), String> {
 
 fn parse(text: &str) -> Result<Vec<(String, Action, u64, bool)>, String> {
     let one = |item: &str| {
-        let wrong =
-            |what: &str| format!("RAUK_FAULT: {what} in '{item}' (expected POINT:abort|eio|enospc|pause=MS[@N[+]])");
+        let wrong = |what: &str| {
+            format!(
+                "RAUK_FAULT: {what} in '{item}' (expected POINT:abort|eio|enospc|pause=MS[@N[+]] or POINT:hold=FILE)"
+            )
+        };
         let (name, rest) = item.split_once(':').ok_or_else(|| wrong("no ':'"))?;
         if !ALL.contains(&name) {
             return Err(wrong("no such fault point"));
@@ -175,6 +190,9 @@ fn parse(text: &str) -> Result<Vec<(String, Action, u64, bool)>, String> {
         let (action, at) = rest.split_once('@').unwrap_or((rest, "1"));
         let (at, onwards) = at.strip_suffix('+').map_or((at, false), |at| (at, true));
         let at = at.parse().ok().filter(|&at| at > 0).ok_or_else(|| wrong("no number after '@'"))?;
+        if let Some(file) = action.strip_prefix("hold=") {
+            return Ok((name.to_string(), Action::Hold(file.into()), at, onwards));
+        }
         let action = match (action, action.strip_prefix("pause=")) {
             ("abort", _) => Action::Abort,
             ("eio", _) => Action::Error(io::ErrorKind::Other),
@@ -271,6 +289,8 @@ mod tests {
         assert!(matches!(faults[0], (ref n, Action::Abort, 17, false) if n == "redo.append"));
         assert!(matches!(faults[1].1, Action::Pause(d) if d.as_millis() == 5));
         assert!(matches!(faults[2], (_, Action::Error(_), 2, true)));
+        let held = parse("node.ddl.index:hold=/tmp/a-file").unwrap();
+        assert!(matches!(&held[0].1, Action::Hold(file) if file.as_os_str() == "/tmp/a-file"));
         for wrong in
             ["redo.append", "nowhere:abort", "redo.append:explode", "redo.append:abort@0", "redo.append:pause=x"]
         {

@@ -329,6 +329,7 @@ fn statements_of_all_nodes_go_on_while_an_index_is_built() {
         let t = nodes[1].db.table("d", "t").unwrap();
         let mut new = (**t.schema()).clone();
         new.indexes.push(index(6, "by_code_value", IndexKind::Ordered, &[2, 1]));
+        new.indexes.push(index(7, "u_value_id", IndexKind::Unique, &[1, 0]));
         nodes[1].db.alter_table(&t, new, WAIT).await.unwrap();
         drop(local);
         for node in &nodes {
@@ -338,6 +339,18 @@ fn statements_of_all_nodes_go_on_while_an_index_is_built() {
             let mut by_index = rows_by(&node.db, "t", all(Some(6))).await;
             by_index.sort_by_key(|row| first_column(std::slice::from_ref(row)));
             assert_eq!(by_index, all_rows);
+            for row in &all_rows {
+                let found = steady(async || {
+                    let t = node.db.table("d", "t")?;
+                    let mut key = Vec::new();
+                    t.schema().key_def(t.schema().index(IndexId(7)).unwrap()).encode_values(row, &mut key);
+                    let mut txn = node.db.begin(TxnOptions::default());
+                    txn.use_table(&t).await?;
+                    txn.get_unique(&t, IndexId(7), &key, None, |found| found.map(|found| values(&found, 3))).await
+                })
+                .await;
+                assert_eq!(found.as_ref(), Some(row));
+            }
         }
         // Followers have built it too: whoever leads next gives the same.
         wait_calm(&world);

@@ -267,6 +267,192 @@ fn what_is_written_during_a_build_is_recovered() {
     }
 }
 
+fn with_unique(t: &TableHandle, columns: &[usize]) -> TableSchema {
+    with_index(t, 6, IndexKind::Unique, columns)
+}
+
+/// What the unique index says of each row.
+async fn check_unique(db: &Database, t: &TableHandle) {
+    check_indexes(db, t).await;
+    let rows = contents(db, t).await;
+    let def = t.schema().key_def(t.schema().index(IndexId(6)).unwrap());
+    let mut txn = begin_rr(db, t).await;
+    for row in rows {
+        let mut key = Vec::new();
+        def.encode_values(&row, &mut key);
+        let found = txn.get_unique(t, IndexId(6), &key, None, |found| found.map(|found| values(&found, 3))).await;
+        assert_eq!(found, Ok(Some(row)));
+    }
+    txn.commit().await.unwrap();
+}
+
+/// At the first step of the fill (the point is before each partition of its ordered half), and once behind it.
+fn built_beside(
+    columns: &[usize],
+    step: impl Fn(&Database, &TableHandle, u32) + 'static,
+) -> (Database, TableHandle, Result<(), NodeError>) {
+    let (db, t) = database_with(accounts("t"));
+    block_on(insert_all(&db, &t, &(0..60).map(|id| row(id, 1000 + id)).collect::<Vec<_>>()));
+    let local = {
+        let (db, t) = (db.clone(), t.clone());
+        at_point("node.ddl.index", move |hit| {
+            step(&db, &t, hit);
+            Ok(())
+        })
+    };
+    let done = block_on(db.alter_table(&t, with_unique(&t, columns), WAIT));
+    drop(local);
+    let t = t_now(&db);
+    (db, t, done)
+}
+
+#[test]
+fn writers_go_on_while_a_unique_index_is_built() {
+    let (db, t, done) = built_beside(&[1], |db, t, hit| {
+        let hit = i64::from(hit);
+        block_on(async {
+            let mut txn = begin_rr(db, t).await;
+            for id in 10 * hit..10 * hit + 5 {
+                update(&mut txn, t, &row(id, 1000 + id), &row(id, 5000 + id)).await;
+            }
+            // A key is given up by one row and taken by another, in one transaction and in two.
+            update(&mut txn, t, &row(hit, 1000 + hit), &row(hit, 7000 + hit)).await;
+            txn.insert(t, &row(200 + hit, 1000 + hit)).await.unwrap();
+            delete(&mut txn, t, 50 + hit).await;
+            txn.commit().await.unwrap();
+            insert_all(db, t, &[row(300 + hit, 1050 + hit)]).await;
+            let mut gone = begin_rr(db, t).await;
+            gone.insert(t, &row(400 + hit, 1)).await.unwrap();
+            delete(&mut gone, t, 10 * hit + 6).await;
+            gone.rollback();
+        });
+    });
+    assert_eq!(done, Ok(()));
+    block_on(async {
+        assert_eq!(contents(&db, &t).await.len(), 60 + 4);
+        check_unique(&db, &t).await;
+        let mut txn = begin_rr(&db, &t).await;
+        let taken = txn.insert(&t, &row(900, 7002)).await.unwrap();
+        assert_eq!(taken, InsertOutcome::Duplicate { index: IndexId(6), existing: key_of(&t, 2) });
+    });
+}
+
+/// The writer's statement is right by the definition that there is; the DDL finds that its index cannot be.
+#[test]
+fn a_duplicate_that_a_writer_brings_fails_the_build_and_not_the_writer() {
+    let (db, t, done) = built_beside(&[1], |db, t, hit| {
+        if hit == 2 {
+            block_on(insert_all(db, t, &[row(200, 1030), row(201, 5), row(202, 5)]));
+        }
+    });
+    assert_eq!(code(done.unwrap_err()), 1062);
+    assert_eq!(t.schema().indexes.len(), 3);
+    block_on(async {
+        assert_eq!(contents(&db, &t).await.len(), 63);
+        check_indexes(&db, &t).await;
+        insert_all(&db, &t, &[row(203, 5)]).await;
+    });
+}
+
+/// Keys that were there twice for a moment only: in a transaction that was rolled back, and before a later statement.
+#[test]
+fn a_duplicate_that_does_not_stay_does_not_fail_the_build() {
+    let (db, t, done) = built_beside(&[1], |db, t, hit| {
+        let hit = i64::from(hit);
+        block_on(async {
+            insert_all(db, t, &[row(200 + hit, 8000 + hit)]).await;
+            let mut undone = begin_rr(db, t).await;
+            undone.insert(t, &row(300 + hit, 8000 + hit)).await.unwrap();
+            undone.rollback();
+            let mut shifted = begin_rr(db, t).await;
+            for id in 40..43 {
+                let by = hit - 1;
+                update(&mut shifted, t, &row(id, 1000 + id + by), &row(id, 1000 + id + by + 1)).await;
+            }
+            if hit == 1 {
+                delete(&mut shifted, t, 43).await;
+                delete(&mut shifted, t, 44).await;
+                delete(&mut shifted, t, 45).await;
+                delete(&mut shifted, t, 46).await;
+            }
+            shifted.commit().await.unwrap();
+            insert_all(db, t, &[row(400 + hit, 8000 + hit)]).await;
+            let mut after = begin_rr(db, t).await;
+            delete(&mut after, t, 200 + hit).await;
+            after.commit().await.unwrap();
+        });
+    });
+    assert_eq!(done, Ok(()));
+    block_on(check_unique(&db, &t));
+}
+
+/// A transaction that is at the table when its build is given up goes on as if there had been none.
+#[test]
+fn a_unique_index_that_is_given_up_leaves_its_writers_alone() {
+    let (db, t) = database_with(accounts("t"));
+    block_on(insert_all(&db, &t, &(0..60).map(|id| row(id, 1000 + id)).collect::<Vec<_>>()));
+    let open: Rc<RefCell<Option<Transaction>>> = Rc::default();
+    let local = {
+        let (db, t, open) = (db.clone(), t.clone(), open.clone());
+        at_point("node.ddl.index", move |hit| match hit {
+            1 => {
+                let mut txn = block_on(begin_rr(&db, &t));
+                block_on(update(&mut txn, &t, &row(3, 1003), &row(3, 33)));
+                *open.borrow_mut() = Some(txn);
+                Ok(())
+            }
+            _ => Err(std::io::ErrorKind::StorageFull.into()),
+        })
+    };
+    assert_eq!(code(block_on(db.alter_table(&t, with_unique(&t, &[1]), WAIT)).unwrap_err()), 1021);
+    drop(local);
+    block_on(async {
+        let mut txn = open.borrow_mut().take().unwrap();
+        txn.begin_statement();
+        update(&mut txn, &t, &row(4, 1004), &row(4, 33)).await;
+        insert_all(&db, &t, &[row(70, 33)]).await;
+        // Other DDL comes when the writers have gone and the build is undone.
+        assert_eq!(db.truncate_table("d", "t", SHORT).await, Err(NodeError::LockTimeout));
+        txn.commit().await.unwrap();
+        assert_eq!(code(db.alter_table(&t, with_unique(&t, &[1]), WAIT).await.unwrap_err()), 1062);
+        db.alter_table(&t, with_unique(&t, &[1, 0]), WAIT).await.unwrap();
+        check_unique(&db, &t_now(&db)).await;
+    });
+}
+
+#[test]
+fn a_unique_index_that_was_built_beside_writers_is_recovered() {
+    let disk: Arc<dyn Disk> = MemoryDisk::new();
+    let db = open_on(disk.clone(), config());
+    block_on(async {
+        db.create_database("d", Default::default()).await.unwrap();
+        db.create_table(accounts("t")).await.unwrap();
+    });
+    let t = t_now(&db);
+    block_on(insert_all(&db, &t, &(0..60).map(|id| row(id, 1000 + id)).collect::<Vec<_>>()));
+    let local = {
+        let (db, t) = (db.clone(), t.clone());
+        at_point("node.ddl.index", move |hit| {
+            let id = i64::from(hit);
+            block_on(async {
+                let mut txn = begin_rr(&db, &t).await;
+                update(&mut txn, &t, &row(id, 1000 + id), &row(id, id)).await;
+                txn.commit().await.unwrap();
+                db.checkpoint().await.unwrap();
+            });
+            Ok(())
+        })
+    };
+    block_on(db.alter_table(&t, with_unique(&t, &[1]), WAIT)).unwrap();
+    drop(local);
+    drop((t, db));
+    for _ in 0..2 {
+        let db = open_on(disk.clone(), config());
+        block_on(check_unique(&db, &t_now(&db)));
+        block_on(db.checkpoint()).unwrap();
+    }
+}
+
 fn t_now(db: &Database) -> TableHandle {
     db.table("d", "t").unwrap()
 }

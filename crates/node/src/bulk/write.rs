@@ -83,7 +83,7 @@ impl Database {
 
 /// Whether a row is all that a write of it concerns. In a cluster what commits is replicated, which these writes do not do.
 fn stands_alone(node: &Node, table: &TableInfo) -> bool {
-    table.uniques.is_empty() && !table.is_related() && node.cluster().is_none()
+    !table.has_entries() && !table.is_related() && node.cluster().is_none()
 }
 
 /// All that is not done needs transactions.

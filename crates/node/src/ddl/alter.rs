@@ -6,14 +6,15 @@
 
 use super::build::{self, Building, FILL_ROWS, Patience, Reader, duplicate_entry, fault_error};
 use super::cluster::{self, Place};
-use super::online::building_definition;
-use super::{Exclusive, foreign};
+use super::online::{Work, building_definition};
+use super::{Exclusive, entering, foreign};
 use crate::commit::group::yield_once;
 use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
 use crate::executor::Class;
 use crate::locks::metadata::DdlWait;
 use crate::node::Node;
+use crate::table::building::{Building as KeptByWriters, refused_schema};
 use crate::table::{TableInfo, entries};
 use crate::transaction::InsertOutcome;
 use rauk_kernel::budget::Purpose;
@@ -22,9 +23,13 @@ use rauk_log::fault;
 use rauk_manage::JobStep;
 use rauk_types::{ForeignKey, IndexId, MysqlError, RowLayout, TableId, TableSchema, Value};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Rows put into a new ordered index in one hold of a partition.
 const INDEX_SLICE: usize = 64;
+
+/// Between looks whether a test still holds a build.
+const HELD: Duration = Duration::from_millis(5);
 
 /// Turns a row of the old table, one value a column, into one of the new.
 pub type Convert<'a> = dyn FnMut(&[Value]) -> Result<Vec<Value>, MysqlError> + Send + 'a;
@@ -47,45 +52,71 @@ impl Database {
             return cluster::alter_table(Place { node, cluster }, old.info(), new, wait).await;
         }
         let beside = || foreign::beside(node, old.info(), &new);
-        let mut held = Exclusive::lock_with(node, Some(old.info().clone()), beside, wait).await?;
+        let held = Exclusive::lock_with(node, Some(old.info().clone()), beside, wait).await?;
         let old = &held.tables[0].clone();
         let mut new = next_version(&old.schema, new);
         let children = follow(node, old, &mut new, wait)?;
         let what = format!("ALTER TABLE {}.{}", new.database, new.name);
-        let mut building = Building::start(node, what, new.id, Plan::fresh(&new))?;
+        // One more for the rows that an index refuses.
+        let uniques = Plan::fresh(&new);
+        let builds = uniques + usize::from(uniques > 0);
+        let mut building = Building::start(node, what, new.id, builds)?;
         let mut reserved = building.job.builds.clone().into_iter();
-        let ids = || reserved.next().expect("one for each table was reserved");
-        let Plan { new, fresh, made, dropped } = Plan::make(old, new, ids);
+        let mut ids = || reserved.next().expect("one for each table was reserved");
+        let Plan { new, fresh, made, dropped } = Plan::make(old, new, &mut ids);
         let added = added_keys(&old.schema, &new, wait);
 
         made.iter().for_each(|s| building.make(s));
-        let online = building_definition(&old.schema, &new, &fresh, &added, wait.meanwhile);
-        let is_online = online.is_some();
-        building.alter(&old.schema, &Arc::new(online.unwrap_or_else(|| between(&old.schema, &new))));
-        building.step(JobStep::Filling)?;
-        if is_online {
-            held.let_users_in(wait.meanwhile);
-        }
+        let online = building_definition(&old.schema, &new, &added, wait.meanwhile).map(Arc::new);
+        let definition = online.clone().unwrap_or_else(|| Arc::new(between(&old.schema, &new)));
+        building.alter(&old.schema, &definition);
         let info = altered_info(node, old, &new, &made);
         for unique in info.uniques.iter().filter(|u| fresh.contains(&u.id)) {
             node.tables.publish_hidden(unique.entries.clone());
+        }
+        let kept = online.as_ref().filter(|_| !fresh.is_empty()).map(|definition| {
+            let schema = Arc::new(refused_schema(&old.schema, ids()));
+            building.make(&schema);
+            let refused = node.info_of_new(schema, &[]);
+            node.tables.publish_hidden(refused.clone());
+            let entries_of = |id| {
+                let unique = info.uniques.iter().find(|u| u.entries.schema.id == id);
+                unique.expect("it was just made").entries.clone()
+            };
+            let kept = KeptByWriters::new(definition.clone(), &fresh, refused, entries_of);
+            building.keep(&old.shared, kept.clone());
+            kept
+        });
+        building.step(JobStep::Filling)?;
+        let mut work = Work::new(building, held);
+        if online.is_some() {
+            work.held().let_users_in(wait.meanwhile);
         }
         for index in new.indexes.iter().filter(|i| i.has_entries()) {
             if !old.schema.index(index.id).is_some_and(|i| i.has_entries()) {
                 wait.unless_killed(build_ordered(node, &new, index.id)).await?;
             }
         }
-        if !fresh.is_empty() {
-            let uniques: Vec<_> = info.uniques.iter().filter(|u| fresh.contains(&u.id)).collect();
-            let mut patience = Patience::default();
-            let filled = build::fill_uniques(node, &info, &info.schema, &uniques, &mut patience);
-            wait.unless_killed(filled).await?;
+        let mut patience = Patience::with_users(wait.limit);
+        match &kept {
+            Some(kept) => wait.unless_killed(entering::fill(node, old, kept, &mut patience)).await?,
+            None if fresh.is_empty() => {}
+            None => {
+                let uniques: Vec<_> = info.uniques.iter().filter(|u| fresh.contains(&u.id)).collect();
+                let filled = build::fill_uniques(node, &info, &info.schema, &uniques, &mut patience);
+                wait.unless_killed(filled).await?;
+            }
         }
         wait.unless_killed(foreign::validate(node, old, &info, &added)).await?;
-        building.filled().await?;
-        wait.unless_killed(held.have_alone_again(node, wait.limit)).await?;
+        work.building().filled().await?;
+        wait.unless_killed(work.held().have_alone_again(node, wait.limit)).await?;
+        if let Some(kept) = &kept
+            && wait.unless_killed(entering::refused(node, old, kept, &mut patience)).await? > 0
+        {
+            node.group.flush_all().await?;
+        }
         let replaced = std::iter::once(&new).chain(children.iter().map(|c| &c.schema)).cloned().collect();
-        building.switch(dropped.clone(), made, replaced)?;
+        work.building().switch(dropped.clone(), made, replaced)?;
         node.alter_in_partitions(&new);
 
         for unique in &info.uniques {
@@ -390,6 +421,10 @@ fn altered_info(node: &Node, old: &TableInfo, new: &Arc<TableSchema>, made: &[Ar
 async fn build_ordered(node: &Arc<Node>, table: &TableSchema, index: IndexId) -> Result<(), NodeError> {
     for partition in 0..node.partition_count() {
         fault::point("node.ddl.index").map_err(fault_error)?;
+        while fault::holds("node.ddl.index") {
+            node.check_running()?;
+            node.runtime.sleep(HELD).await;
+        }
         let mut next = Some(RowId(0));
         while let Some(from) = next {
             let built = node

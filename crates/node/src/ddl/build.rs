@@ -7,13 +7,15 @@ use crate::commit::group::yield_once;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::scan::{ScanBatch, ScanCursor, ScanSpec};
-use crate::table::{TableInfo, UniqueIndex};
+use crate::table::building::Building as KeptByWriters;
+use crate::table::{TableInfo, TableShared, UniqueIndex};
 use crate::transaction::{Isolation, Transaction, TxnOptions};
 use rauk_log::fault;
 use rauk_manage::{Command, Job, JobStep};
 use rauk_types::error::codes;
 use rauk_types::{DataType, IndexSchema, MysqlError, RowView, TableId, TableSchema, Value, format};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Rows in one transaction.
@@ -27,6 +29,8 @@ pub(super) struct Building {
     made: Vec<TableId>,
     /// What an altered table goes back to.
     restore: Option<Arc<TableSchema>>,
+    /// What writers keep meanwhile, at this table.
+    kept: Option<(Arc<TableShared>, Arc<KeptByWriters>)>,
     ended: bool,
 }
 
@@ -35,7 +39,11 @@ impl Building {
     pub fn start(node: &Arc<Node>, what: String, table: TableId, builds: usize) -> Result<Building, NodeError> {
         let applied = node.change_catalog(&Command::StartJob { what, table, builds: builds as u32 })?;
         let job = *applied.job.expect("a started job is told");
-        Ok(Building { node: node.clone(), job, made: Vec::new(), restore: None, ended: false })
+        Ok(Building { node: node.clone(), job, made: Vec::new(), restore: None, kept: None, ended: false })
+    }
+
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
     }
 
     /// Makes tables in the partitions, known by their ids only. The first is the base table if `with_base`.
@@ -48,6 +56,24 @@ impl Building {
     pub fn alter(&mut self, old: &Arc<TableSchema>, new: &Arc<TableSchema>) {
         self.restore = Some(old.clone());
         self.node.alter_in_partitions(new);
+    }
+
+    /// From here on every writer keeps what is being built. The table is held alone, and is so again when this ends.
+    pub fn keep(&mut self, shared: &Arc<TableShared>, building: Arc<KeptByWriters>) {
+        shared.building.set(Some(building.clone()));
+        self.kept = Some((shared.clone(), building));
+    }
+
+    /// Unless it has ended well, its tables are not to go while users may be at them.
+    pub fn is_kept(&self) -> bool {
+        !self.ended && self.kept.is_some()
+    }
+
+    /// Writers need not keep it any more.
+    pub fn give_up(&self) {
+        if let Some((_, building)) = &self.kept {
+            building.given_up.store(true, Ordering::Relaxed);
+        }
     }
 
     pub fn step(&mut self, step: JobStep) -> Result<(), NodeError> {
@@ -81,6 +107,11 @@ impl Building {
 
 impl Drop for Building {
     fn drop(&mut self) {
+        if let Some((shared, building)) = &self.kept {
+            shared.building.set(None);
+            self.node.tables.retract(building.refused.schema.id);
+            self.node.drop_in_partitions(building.refused.schema.id);
+        }
         if self.ended {
             return;
         }
@@ -106,6 +137,17 @@ pub(super) fn fault_error(error: std::io::Error) -> NodeError {
 fn internal(node: &Arc<Node>, table: &Arc<TableInfo>) -> Transaction {
     // The table is held alone, so locks are waited for only where transactions of the dead are to be decided; and a primary that does not answer must not be asked for ever.
     let lock_wait_timeout = if node.cluster().is_some() { ONE_CALL } else { Duration::from_secs(3600) };
+    waiting(node, table, lock_wait_timeout)
+}
+
+/// A transaction beside those of users: it waits for a lock at most for `lock_wait_timeout`, and is the victim of any deadlock.
+pub(super) fn giving_way(node: &Arc<Node>, table: &Arc<TableInfo>, lock_wait_timeout: Duration) -> Transaction {
+    let mut txn = waiting(node, table, lock_wait_timeout);
+    txn.give_way();
+    txn
+}
+
+fn waiting(node: &Arc<Node>, table: &Arc<TableInfo>, lock_wait_timeout: Duration) -> Transaction {
     let options = TxnOptions {
         isolation: Isolation::ReadCommitted,
         snapshot_isolation: false,
@@ -118,8 +160,10 @@ fn internal(node: &Arc<Node>, table: &Arc<TableInfo>) -> Transaction {
     txn
 }
 
-/// Reads a whole table that is held alone, batch by batch.
+/// Reads a whole table, batch by batch.
 pub(super) struct Reader {
+    /// Each batch is of its own time, so that no old versions are kept for all of it.
+    beside_writers: bool,
     txn: Transaction,
     cursor: ScanCursor,
     schema: Arc<TableSchema>,
@@ -127,10 +171,21 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Rows are given as `schema` says, a definition of the table that knows the layouts of all its rows.
+    /// Of a table that is held alone. Rows are given as `schema` says, a definition of the table that knows the layouts of all its rows.
     pub fn new(node: &Arc<Node>, table: &Arc<TableInfo>, schema: &Arc<TableSchema>) -> Reader {
+        Reader::of(node, table, schema, false)
+    }
+
+    /// Of a table that is used meanwhile: gives every row that is there from the first batch to the last. In a cluster all batches are of one time, since
+    /// a scan goes on only where it began.
+    pub fn beside_writers(node: &Arc<Node>, table: &Arc<TableInfo>, schema: &Arc<TableSchema>) -> Reader {
+        Reader::of(node, table, schema, node.cluster().is_none())
+    }
+
+    fn of(node: &Arc<Node>, table: &Arc<TableInfo>, schema: &Arc<TableSchema>, beside_writers: bool) -> Reader {
         let spec = ScanSpec::default();
         Reader {
+            beside_writers,
             txn: internal(node, table),
             cursor: ScanCursor::over(table.clone(), spec),
             schema: schema.clone(),
@@ -140,6 +195,9 @@ impl Reader {
 
     /// `false` at the end.
     pub async fn next(&mut self) -> Result<bool, NodeError> {
+        if self.beside_writers {
+            self.txn.begin_statement();
+        }
         self.cursor.next_batch(&mut self.txn, BATCH, &mut |_| true, &mut self.batch).await?;
         Ok(!self.batch.is_empty())
     }
@@ -233,16 +291,23 @@ pub(super) fn passes(error: &NodeError) -> bool {
 pub(crate) struct Patience {
     /// The first failure since something succeeded.
     since: Option<Duration>,
+    /// Beside users: how long one may be in the way.
+    longer: Duration,
 }
 
 impl Patience {
+    /// As long as a statement waits for those who use its table.
+    pub fn with_users(wait: Duration) -> Patience {
+        Patience { since: None, longer: wait }
+    }
+
     pub fn went_on(&mut self) {
         self.since = None;
     }
 
     /// Whether nothing has succeeded for long.
     pub fn is_over(&self, node: &Node) -> bool {
-        self.since.is_some_and(|since| node.runtime.now().saturating_sub(since) >= PATIENCE)
+        self.since.is_some_and(|since| node.runtime.now().saturating_sub(since) >= PATIENCE.max(self.longer))
     }
 
     /// Waits a little; gives back an error that does not pass, or has lasted.
@@ -258,7 +323,7 @@ impl Patience {
 }
 
 /// MySQL's 1062, with the values of the index in the row that does not fit.
-pub(super) fn duplicate_entry(table: &TableSchema, index: &IndexSchema, value: impl Fn(usize) -> Value) -> NodeError {
+pub(crate) fn duplicate_entry(table: &TableSchema, index: &IndexSchema, value: impl Fn(usize) -> Value) -> NodeError {
     let mut text = Vec::new();
     for (i, part) in index.parts.iter().enumerate() {
         if i > 0 {

@@ -5,7 +5,7 @@
 //! catalog's journal, the change becomes durable and takes place; only after that do partitions and the table cache follow, without a wait in
 //! between, so that neither a crash nor a client that goes away leaves half of it.
 //!
-//! What takes longer (filling a unique index, rewriting a table) is a *job* ([`build`]): it reserves table ids in the catalog, fills tables that nobody
+//! What takes longer (filling an index, rewriting a table) is a *job* ([`build`]); where it can be so, readers and writers go on ([`online`]). It reserves table ids in the catalog, fills tables that nobody
 //! knows yet through ordinary commits, and one command at the end puts them in place. Until that command nothing has changed; a crash leaves rows of
 //! tables that the catalog does not know, which recovery passes over, and a job that it takes away.
 //!
@@ -14,6 +14,7 @@
 pub(crate) mod alter;
 mod build;
 mod cluster;
+mod entering;
 mod foreign;
 mod histograms;
 pub mod locking;
@@ -22,6 +23,7 @@ mod tables;
 mod views;
 
 pub use alter::{Convert, Look};
+pub(crate) use build::duplicate_entry;
 pub use online::is_online;
 pub use tables::TableName;
 

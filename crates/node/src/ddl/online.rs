@@ -8,6 +8,8 @@
 //! *Nothing is entered twice and nothing is missed*, since a partition is held for a write as for a slice: an entry is there for every image of a row,
 //! whether the write came first or the slice. Rows that go take their entries along, filled in or not.
 //!
+//! *Unique indexes* are kept by the transactions of writers, and filled by others beside them: [`super::entering`].
+//!
 //! *Old snapshots* may use the new index: the versions that they see have entries like all others. Those that a partition had thrown away before the index
 //! came, or while it was filled, nobody may need; whoever reads at a time before them is told so, as with rows
 //! ([`rauk_kernel::Stop::SnapshotTooOld`]). A table that was filled under its id alone (an index table, a table in a new form) has its rows of the time when
@@ -17,11 +19,12 @@
 //! checkpoints, and after a crash the catalog does not have it.
 
 use super::Exclusive;
+use super::build::Building;
 use crate::error::NodeError;
 use crate::locks::metadata::{LOOK, Meanwhile, Turns};
 use crate::node::Node;
 use crate::table::TableInfo;
-use rauk_types::{ForeignKey, IndexId, TableSchema};
+use rauk_types::{ForeignKey, TableSchema};
 use std::time::Duration;
 
 /// The definition that partitions have while new indexes are filled with users in: the old one, and the new indexes. `None`: the change is made with the
@@ -29,18 +32,18 @@ use std::time::Duration;
 pub(super) fn building_definition(
     old: &TableSchema,
     new: &TableSchema,
-    fresh: &[IndexId],
     added: &[ForeignKey],
     meanwhile: Meanwhile,
 ) -> Option<TableSchema> {
-    if meanwhile == Meanwhile::Nobody || !fresh.is_empty() || !added.is_empty() {
+    if meanwhile == Meanwhile::Nobody || !added.is_empty() {
         return None;
     }
     let mut building = old.clone();
     let mut any = false;
-    for index in new.indexes.iter().filter(|i| i.has_entries()) {
+    for index in new.indexes.iter().filter(|i| i.has_entries() || i.is_guarded()) {
         match building.indexes.iter_mut().find(|i| i.id == index.id) {
-            Some(kept) if kept.has_entries() => continue,
+            Some(kept) if kept.is_guarded() != index.is_guarded() => return None,
+            Some(kept) if kept.has_entries() || !index.has_entries() => continue,
             Some(kept) => kept.hash_only = false,
             None => {
                 let mut index = index.clone();
@@ -61,14 +64,60 @@ pub(super) fn building_definition(
     any.then_some(building)
 }
 
+/// A job with the tables of its statement. Dropped while users are let in, it is undone when they have gone, which nobody waits for: what they write
+/// meanwhile goes to tables that are still there.
+pub(super) struct Work(Option<(Building, Exclusive)>);
+
+impl Work {
+    pub fn new(building: Building, held: Exclusive) -> Work {
+        Work(Some((building, held)))
+    }
+
+    pub fn building(&mut self) -> &mut Building {
+        &mut self.0.as_mut().expect("it is there until it is dropped").0
+    }
+
+    pub fn held(&mut self) -> &mut Exclusive {
+        &mut self.0.as_mut().expect("it is there until it is dropped").1
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let Some((building, mut held)) = self.0.take() else { return };
+        if held.alone || !building.is_kept() {
+            return undo(building, held);
+        }
+        building.give_up();
+        held.let_writers_in();
+        if held.try_alone_again() {
+            return undo(building, held);
+        }
+        let node = building.node().clone();
+        let runtime = node.runtime.clone();
+        let undone = async move {
+            while held.have_alone_again(&node, UNDO).await.is_err() && node.check_running().is_ok() {}
+            undo(building, held);
+        };
+        runtime.spawn("undo of a DDL statement", Box::pin(undone));
+    }
+}
+
+/// In this order.
+fn undo(building: Building, held: Exclusive) {
+    drop(building);
+    drop(held);
+}
+
+/// For how long the users of a table are waited for before the node is asked whether it still runs.
+const UNDO: Duration = Duration::from_secs(5);
+
 /// Whether readers and writers go on while a change of a definition fills indexes; `false`: it has the table alone if it fills any.
 /// `checks`: its new foreign keys are validated.
 pub fn is_online(old: &TableSchema, new: &TableSchema, checks: bool) -> bool {
-    let fresh: Vec<IndexId> =
-        new.indexes.iter().filter(|i| i.is_guarded() && i.entry_table.is_none()).map(|i| i.id).collect();
     let added: Vec<ForeignKey> =
         new.foreign_keys.iter().filter(|key| checks && !old.foreign_keys.contains(key)).cloned().collect();
-    building_definition(old, new, &fresh, &added, Meanwhile::All).is_some()
+    building_definition(old, new, &added, Meanwhile::All).is_some()
 }
 
 impl Exclusive {
@@ -104,12 +153,18 @@ impl Exclusive {
             while !self.alone && runtime.now() < pause && !left().is_zero() {
                 runtime.sleep(LOOK.min(left())).await;
                 node.check_running()?;
-                let mut taken = Taken::default();
-                self.alone = self.tables.iter().all(|t| t.shared.lock.try_exclude_reserved() && taken.push(t));
-                taken.keep_if(self.alone);
+                self.try_alone_again();
             }
         }
         Ok(())
+    }
+
+    /// The same if nobody uses any of them.
+    fn try_alone_again(&mut self) -> bool {
+        let mut taken = Taken::default();
+        self.alone = self.tables.iter().all(|t| t.shared.lock.try_exclude_reserved() && taken.push(t));
+        taken.keep_if(self.alone);
+        self.alone
     }
 
     async fn within(&mut self, node: &Node, window: Duration) -> Result<(), NodeError> {

@@ -1,5 +1,6 @@
 //! Tables as the node uses them: a schema with everything that is derived from it, and what all versions of a table share.
 
+pub mod building;
 pub mod cache;
 pub mod counter;
 pub mod entries;
@@ -9,12 +10,13 @@ pub mod relations;
 pub mod route;
 
 use crate::locks::metadata::MetadataLock;
+use building::BuildingSlot;
 use counter::{Counter, HiddenKeys};
 use io::TableIo;
 use own::OwnRows;
 use parking_lot::Mutex;
 use rauk_kernel::partition::TableUsage;
-use rauk_types::{IndexId, IndexKeys, KeyDef, TableId, TableSchema};
+use rauk_types::{IndexId, IndexKeys, IndexSchema, KeyDef, TableId, TableSchema};
 use relations::{Children, Reference};
 use route::Route;
 use std::sync::Arc;
@@ -46,6 +48,18 @@ pub struct UniqueIndex {
     pub entries: Arc<TableInfo>,
 }
 
+impl UniqueIndex {
+    /// `None`: the index has no index table.
+    pub fn new(
+        schema: &TableSchema,
+        index: &IndexSchema,
+        entries_of: &mut dyn FnMut(TableId) -> Arc<TableInfo>,
+    ) -> Option<UniqueIndex> {
+        let entries = entries_of(index.entry_table?);
+        Some(UniqueIndex { id: index.id, key: schema.key_def(index), keys: IndexKeys::new(schema, index), entries })
+    }
+}
+
 /// What all versions of a table share.
 pub struct TableShared {
     pub id: TableId,
@@ -59,6 +73,8 @@ pub struct TableShared {
     /// Of each partition as it was when last looked at.
     pub usage: Mutex<Vec<TableUsage>>,
     pub io: TableIo,
+    /// Unique indexes that are being filled.
+    pub building: BuildingSlot,
 }
 
 /// The version of a table that is gone.
@@ -76,6 +92,7 @@ impl TableShared {
             children: Children::default(),
             usage: Mutex::default(),
             io: TableIo::default(),
+            building: BuildingSlot::default(),
         })
     }
 
@@ -90,6 +107,7 @@ impl TableShared {
             children: Children::default(),
             usage: Mutex::default(),
             io: TableIo::default(),
+            building: BuildingSlot::default(),
         })
     }
 
@@ -137,19 +155,8 @@ impl TableInfo {
         own: Option<Arc<OwnRows>>,
         mut entries_of: impl FnMut(TableId) -> Arc<TableInfo>,
     ) -> Arc<TableInfo> {
-        let uniques = schema
-            .indexes
-            .iter()
-            .filter_map(|index| {
-                let entries = entries_of(index.entry_table?);
-                Some(UniqueIndex {
-                    id: index.id,
-                    key: schema.key_def(index),
-                    keys: IndexKeys::new(&schema, index),
-                    entries,
-                })
-            })
-            .collect();
+        let of = |index| UniqueIndex::new(&schema, index, &mut entries_of);
+        let uniques = schema.indexes.iter().filter_map(of).collect();
         let primary = schema.key_def(schema.primary());
         let route = Route::new(&schema);
         let references = Reference::all_of(&schema);
@@ -161,6 +168,12 @@ impl TableInfo {
     #[inline]
     pub fn is_related(&self) -> bool {
         !self.references.is_empty() || self.shared.children.any()
+    }
+
+    /// Whether a write of a row is more than that: it has unique indexes, or some are being built.
+    #[inline]
+    pub fn has_entries(&self) -> bool {
+        !self.uniques.is_empty() || self.shared.building.is_some()
     }
 
     pub fn unique(&self, id: IndexId) -> Option<&UniqueIndex> {

@@ -91,7 +91,7 @@ impl Transaction {
             statement: self.write_number,
             at: view.at,
             conflict_after: view.conflict_after,
-            writes: self.writes,
+            writes: self.weight(),
             patience: self.options.lock_wait_timeout,
             interrupt: &self.options.interrupt,
             shared: false,

@@ -423,7 +423,7 @@ impl Transaction {
                 ReadAt::Snapshot(time) => Some(time),
             },
             conflict_after: view.conflict_after,
-            writes: self.writes,
+            writes: self.weight(),
             undo_to,
             patience: self.patience(),
             op: wire::encode(op),

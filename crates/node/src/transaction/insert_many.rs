@@ -64,6 +64,10 @@ impl Transaction {
             return Ok(());
         }
         let info = table.info();
+        // What is being built is kept row by row.
+        if info.shared.building.is_some() {
+            return Ok(());
+        }
         self.check_writable_table(info)?;
         self.check_killed()?;
         let columns = info.schema.columns.len();

@@ -32,6 +32,7 @@
 //! | `end` | commit and rollback |
 //! | `snapshots` | the snapshots in use |
 
+mod building;
 pub(crate) mod call;
 mod end;
 pub(crate) mod far;
@@ -142,6 +143,8 @@ pub struct Transaction {
     read_far: bool,
     /// What is written now is sure, and may be sent with what comes next.
     defers: bool,
+    /// It is the victim of any deadlock.
+    gives_way: bool,
     writes: u64,
     /// Rows that it was shown.
     reads: u64,
@@ -199,6 +202,7 @@ impl Transaction {
             far: None,
             read_far: false,
             defers: false,
+            gives_way: false,
             writes: 0,
             reads: 0,
             duplicate: None,
@@ -449,6 +453,16 @@ impl Transaction {
             used.info.shared.lock.share_more();
             (used.shared, used.writes) = (true, false);
         }
+    }
+
+    /// From here on it is the victim of any deadlock that it is in.
+    pub(crate) fn give_way(&mut self) {
+        self.gives_way = true;
+    }
+
+    /// What it loses as the victim of a deadlock.
+    fn weight(&self) -> u64 {
+        if self.gives_way { 0 } else { self.writes + 1 }
     }
 
     /// Uses a table that the caller holds alone.

@@ -77,7 +77,7 @@ impl Transaction {
         self.ensure_txn();
         let related = self.checks_relations(table);
         loop {
-            if related || !table.uniques.is_empty() {
+            if related || table.has_entries() {
                 self.write_number += 1;
             }
             let number = self.write_number;
@@ -87,6 +87,9 @@ impl Transaction {
                     break;
                 }
                 step = self.insert_entries(table, unique, &entry_keys(unique, row), &image.key, number).await?;
+            }
+            if table.shared.building.is_some() && matches!(step, Step::Done) {
+                Box::pin(self.enter_built(table, row, &image.key)).await?;
             }
             match step {
                 Step::Done => {
@@ -161,12 +164,12 @@ impl Transaction {
         loop {
             let moved = old_key != image.key;
             // A number of its own only where a part of it may have to be undone.
-            if moved || !table.uniques.is_empty() {
+            if moved || table.has_entries() {
                 self.write_number += 1;
             }
             let number = self.write_number;
             // Where others refer to the row, what is written must be there before they are looked for.
-            self.defers = self.options.autocommit && !moved && table.uniques.is_empty() && !table.is_related();
+            self.defers = self.options.autocommit && !moved && !table.has_entries() && !table.is_related();
             let present = match moved {
                 false => self.update_row(table, &image).await,
                 true => self.delete_row(table, &old_key).await,
@@ -197,6 +200,9 @@ impl Transaction {
                 }
                 after.retain(|key| before.binary_search(key).is_err());
                 step = self.insert_entries(table, unique, &after, &image.key, number).await?;
+            }
+            if table.shared.building.is_some() && matches!(step, Step::Done) {
+                Box::pin(self.change_built(table, (old, &old_key[..]), (new, &image.key[..]))).await?;
             }
             match step {
                 Step::Done => {
@@ -239,7 +245,7 @@ impl Transaction {
         let mut key = Vec::new();
         table.primary.encode_values(row, &mut key);
         self.ensure_txn();
-        self.defers = self.options.autocommit && table.uniques.is_empty() && !table.is_related();
+        self.defers = self.options.autocommit && !table.has_entries() && !table.is_related();
         let present = self.delete_row(table, &key).await;
         self.defers = false;
         if !present? {
@@ -249,6 +255,9 @@ impl Transaction {
             for key in entry_keys(unique, row) {
                 self.delete_entry(unique, &key).await?;
             }
+        }
+        if table.shared.building.is_some() {
+            Box::pin(self.leave_built(table, row, &key)).await?;
         }
         self.count_write(table, Written::Deleted);
         Ok(true)
@@ -340,7 +349,7 @@ impl Transaction {
     }
 
     /// Whether it was done.
-    async fn write_one(
+    pub(super) async fn write_one(
         &mut self,
         table: &TableInfo,
         partition: u16,

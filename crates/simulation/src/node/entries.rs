@@ -210,7 +210,13 @@ pub async fn change_definition(mut client: Client, count: u64) {
             new.columns.pop();
         } else {
             let id = new.indexes.iter().map(|i| i.id.0).max().unwrap_or(0) + 1;
-            new.indexes.push(index(id, EXTRA, IndexKind::Ordered, &[3, 2]));
+            // One that the rows always allow, one that they may not, and one that is not unique.
+            let (kind, parts): (_, &[usize]) = match client.rng.random_range(0..4) {
+                0 => (IndexKind::Unique, &[3, 0]),
+                1 => (IndexKind::Unique, &[1, 3]),
+                _ => (IndexKind::Ordered, &[3, 2]),
+            };
+            new.indexes.push(index(id, EXTRA, kind, parts));
         }
         match client.db.alter_table(&table, new, Duration::from_millis(500)).await {
             Ok(()) => client.counts.add("alter"),

@@ -8,6 +8,7 @@
 use super::{Held, Place, describe};
 use crate::ddl::alter::{Convert, Look, Plan, added_keys, between, copy_rows, follow, look_at_rows, next_version};
 use crate::ddl::build::{self, Patience};
+use crate::ddl::entering;
 use crate::ddl::foreign;
 use crate::ddl::online::building_definition;
 use crate::error::NodeError;
@@ -16,6 +17,7 @@ use crate::member::catalog::intents::Own;
 use crate::member::nothing_seen;
 use crate::member::signal::Signal;
 use crate::node::Node;
+use crate::table::building::refused_schema;
 use crate::table::{TableInfo, UniqueIndex};
 use futures::future::{Either, join_all, select};
 use rauk_log::fault;
@@ -43,6 +45,7 @@ pub async fn alter_table(
     let node = place.node;
     let had = |id| old.schema.index(id).is_some_and(IndexSchema::has_entries);
     let built = new.indexes.iter().any(|i| i.has_entries() && !had(i.id));
+    let mut again = Again { tries: 0, patience: Patience::with_users(wait.limit) };
     if Plan::fresh(&new) == 0 && !built {
         let Plan { new, dropped, .. } = Plan::make(old, new, || unreachable!("no table is made"));
         wait.unless_killed(validate(node, old, &new, &added)).await?;
@@ -50,17 +53,20 @@ pub async fn alter_table(
         held.change(Command::Switch { job: None, drop: dropped, create: vec![], replace }).await?;
         return Ok(());
     }
-    let mut again = Again::default();
     loop {
         if held.is_open() {
             wait.unless_killed(held.have_alone_again(wait.limit)).await?;
         }
         let (job, (plan, is_online)) = Job::start(&held, &what, |ids| {
-            let plan = Plan::make(old, new.clone(), ids);
-            let online = building_definition(&old.schema, &plan.new, &plan.fresh, &added, wait.meanwhile);
+            let plan = Plan::make(old, new.clone(), &mut *ids);
+            let online = building_definition(&old.schema, &plan.new, &added, wait.meanwhile);
             let is_online = online.is_some();
             let definition = online.or_else(|| built.then(|| between(&old.schema, &plan.new))).map(Arc::new);
-            (plan.made.clone(), definition.into_iter().collect(), (plan, is_online))
+            let mut tables = plan.made.clone();
+            if is_online && !plan.fresh.is_empty() {
+                tables.push(Arc::new(refused_schema(&old.schema, ids())));
+            }
+            (tables, definition.into_iter().collect(), (plan, is_online))
         })
         .await?;
         let filled = async {
@@ -68,7 +74,7 @@ pub async fn alter_table(
                 held.let_users_in(wait.meanwhile).await?;
                 fault::point("node.ddl.cluster.open").map_err(build::fault_error)?;
             }
-            fill_indexes(&job, &plan, built, &mut again.patience).await?;
+            fill_indexes(&job, &plan, built, is_online, &mut again.patience).await?;
             validate(node, old, &plan.new, &added).await?;
             job.covered().await
         };
@@ -76,12 +82,29 @@ pub async fn alter_table(
             Ok(()) => {
                 if is_online {
                     wait.unless_killed(held.have_alone_again(wait.limit)).await?;
+                    wait.unless_killed(look_at_refused(&job, &mut again.patience)).await?;
                 }
                 let replace = std::iter::once(plan.new).chain(children).collect();
                 return job.switch(plan.dropped, plan.made, replace).await;
             }
-            Err(error) => job.give_up(error, &mut again).await?,
+            Err(error) => {
+                // What writers keep is not to go while they are at it; if they stay, they hear of it.
+                if held.is_open() && !plan.fresh.is_empty() {
+                    let _ = wait.unless_killed(held.have_alone_again(wait.limit)).await;
+                }
+                job.give_up(error, &mut again).await?
+            }
         }
+    }
+}
+
+/// Rows that writers noted as refused by what was filled, while the table is held alone.
+async fn look_at_refused(job: &Job<'_>, patience: &mut Patience) -> Result<(), NodeError> {
+    let table = &job.held.tables[0];
+    let Some(kept) = table.shared.building.get() else { return Ok(()) };
+    match entering::refused(job.held.place.node, table, &kept, patience).await? {
+        0 => Ok(()),
+        _ => job.covered().await,
     }
 }
 
@@ -109,9 +132,21 @@ async fn validate(
     foreign::validate(node, old, &info, added).await
 }
 
-async fn fill_indexes(job: &Job<'_>, plan: &Plan, ordered: bool, patience: &mut Patience) -> Result<(), NodeError> {
+async fn fill_indexes(
+    job: &Job<'_>,
+    plan: &Plan,
+    ordered: bool,
+    is_online: bool,
+    patience: &mut Patience,
+) -> Result<(), NodeError> {
     if ordered {
         job.wait_filled().await?;
+    }
+    if is_online && !plan.fresh.is_empty() {
+        let table = &job.held.tables[0];
+        // If it is not there any more the group has ended the job.
+        let kept = table.shared.building.get().ok_or(NodeError::LockTimeout)?;
+        return entering::fill(job.held.place.node, table, &kept, patience).await;
     }
     let mut uniques = Vec::new();
     for id in &plan.fresh {

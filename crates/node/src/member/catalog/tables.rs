@@ -10,12 +10,13 @@
 use super::fills::{Fills, Item, fill_now};
 use crate::executor::Class;
 use crate::node::Node;
+use crate::table::building::{Building, REFUSED};
 use crate::table::counter::table_of_counter;
 use crate::table::{TableInfo, TableShared};
 use rauk_kernel::RowId;
 use rauk_manage::group::Group;
 use rauk_manage::{Catalog, JobId};
-use rauk_types::{IndexId, TableId, TableSchema};
+use rauk_types::{IndexId, IndexSchema, TableId, TableSchema};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -84,6 +85,7 @@ pub(super) async fn follow(node: &Arc<Node>, before: Option<Followed>, group: &G
     }
     let changed = differences(&had, &now.tables);
     publish(node, &now, &changed, &was_hidden);
+    keep_builds(node, catalog);
     node.catalog.lock().set(catalog.clone());
     node.catalog_changes.fetch_add(1, Ordering::Release);
     for &id in &gone {
@@ -139,6 +141,38 @@ async fn bring(
                 Some(job) => fills.add(*job, item),
                 None => fill_now(node, item).await,
             }
+        }
+    }
+}
+
+/// Unique indexes that jobs fill while their tables are used are kept by all writers here. What begins does so before the locks of its intent are given
+/// back, and what has been switched ends so too.
+fn keep_builds(node: &Arc<Node>, catalog: &Catalog) {
+    let mut kept: BTreeSet<TableId> = BTreeSet::new();
+    for job in catalog.jobs() {
+        let base_of =
+            |t: &Arc<TableSchema>| t.entry_of.filter(|(_, index)| *index == REFUSED).map(|(base, _)| (base, t.id));
+        let Some((base, refused)) = job.tables.iter().find_map(base_of) else { continue };
+        let definition = job.definitions.iter().find(|definition| definition.id == base);
+        let (Some(table), Some(refused), Some(definition)) =
+            (node.tables.by_id(base), node.tables.by_id(refused), definition)
+        else {
+            continue;
+        };
+        kept.insert(base);
+        let slot = &table.shared.building;
+        if slot.get().is_some_and(|building| building.refused.schema.id == refused.schema.id) {
+            continue;
+        }
+        let is_built =
+            |index: &&IndexSchema| index.entry_table.is_some_and(|id| job.tables.iter().any(|built| built.id == id));
+        let fresh: Vec<IndexId> = definition.indexes.iter().filter(is_built).map(|index| index.id).collect();
+        let entries_of = |id| node.tables.by_id(id).expect("what a job builds is in the cache");
+        slot.set(Some(Building::new(definition.clone(), &fresh, refused, entries_of)));
+    }
+    for table in node.tables.all() {
+        if table.shared.building.is_some() && !kept.contains(&table.schema.id) {
+            table.shared.building.set(None);
         }
     }
 }

@@ -1,0 +1,165 @@
+//! Writes keep the unique indexes that a DDL is filling meanwhile ([`crate::table::building`]).
+//!
+//! As with an index that is there, the row is written first and then its entries, in the same transaction. Two things are otherwise. The index has
+//! holes: what a row's entry says is looked at before it is deleted, since the entry under the row's key may be another row's. And it refuses
+//! nobody: a key that is taken is noted for the DDL.
+//!
+//! The DDL enters the rows that were there under their row locks, so it and the writers of a row take turns. A writer waits for it, or for another writer
+//! of the same key, as it would once the index is there; where that would be a deadlock, the DDL gives way.
+
+use super::write::entry_keys;
+use super::{Transaction, View};
+use crate::ddl::duplicate_entry;
+use crate::error::NodeError;
+use crate::ops::operation::Op;
+use crate::table::building::Building;
+use crate::table::{TableInfo, UniqueIndex, entries};
+use rauk_kernel::ReadAt;
+use rauk_types::{MysqlError, Value};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What comes before the key of an entry.
+const NEWEST: View = View { own_before: u32::MAX, at: ReadAt::Newest, conflict_after: None };
+
+impl Transaction {
+    /// What is being built on a table. Its tables are used from here on.
+    fn building(&mut self, table: &TableInfo) -> Option<Arc<Building>> {
+        let building = table.shared.building.get().filter(|b| !b.given_up.load(Ordering::Relaxed))?;
+        for info in building.tables() {
+            if !self.tables.iter().any(|used| used.info.schema.id == info.schema.id) {
+                self.borrow_table(info.clone());
+            }
+        }
+        Some(building)
+    }
+
+    /// A row was inserted.
+    pub(super) async fn enter_built(&mut self, table: &TableInfo, row: &[Value], base: &[u8]) -> Result<(), NodeError> {
+        let Some(building) = self.building(table) else { return Ok(()) };
+        for unique in &building.uniques {
+            for key in entry_keys(unique, row) {
+                let entered = self.enter_key(&building, unique, &key, base, row).await;
+                unless_gone(table, &building, entered)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A row was deleted.
+    pub(super) async fn leave_built(&mut self, table: &TableInfo, row: &[Value], base: &[u8]) -> Result<(), NodeError> {
+        let Some(building) = self.building(table) else { return Ok(()) };
+        for unique in &building.uniques {
+            for key in entry_keys(unique, row) {
+                let left = self.leave_key(unique, &key, base).await;
+                unless_gone(table, &building, left)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A row has become another one; each has its primary key.
+    pub(super) async fn change_built(
+        &mut self,
+        table: &TableInfo,
+        (old, old_base): (&[Value], &[u8]),
+        (new, new_base): (&[Value], &[u8]),
+    ) -> Result<(), NodeError> {
+        let Some(building) = self.building(table) else { return Ok(()) };
+        let moved = old_base != new_base;
+        for unique in &building.uniques {
+            // Both are in order.
+            let (before, after) = (entry_keys(unique, old), entry_keys(unique, new));
+            for key in before.iter().filter(|key| moved || after.binary_search(key).is_err()) {
+                let left = self.leave_key(unique, key, old_base).await;
+                unless_gone(table, &building, left)?;
+            }
+            for key in after.iter().filter(|key| moved || before.binary_search(key).is_err()) {
+                let entered = self.enter_key(&building, unique, key, new_base, new).await;
+                unless_gone(table, &building, entered)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn enter_key(
+        &mut self,
+        building: &Building,
+        unique: &UniqueIndex,
+        key: &[u8],
+        base: &[u8],
+        row: &[Value],
+    ) -> Result<(), NodeError> {
+        if self.enter_if_free(unique, key, base).await? {
+            return Ok(());
+        }
+        let index = building.schema.index(unique.id).expect("it is being built");
+        let error = duplicate_entry(&building.schema, index, |column| row[column].clone());
+        let message = MysqlError::from(error).message;
+        let refused = &building.refused;
+        // Once for each row and key: nobody else has the row, so nobody is waited for.
+        let mut which = unique.id.0.to_be_bytes().to_vec();
+        which.extend_from_slice(&(key.len() as u32).to_be_bytes());
+        which.extend_from_slice(key);
+        which.extend_from_slice(base);
+        let place = entries::locate(refused, &which);
+        let bytes = entries::encode(refused, &which, message.as_bytes());
+        let partition = self.node.partition_of(place.bucket);
+        self.write_one(refused, partition, NEWEST, Op::Insert { key: place.key(), row: &bytes }).await?;
+        Ok(())
+    }
+
+    /// Enters a row by one key; `false` when another row has it.
+    pub(crate) async fn enter_if_free(
+        &mut self,
+        unique: &UniqueIndex,
+        key: &[u8],
+        base: &[u8],
+    ) -> Result<bool, NodeError> {
+        let table = &unique.entries;
+        let place = entries::locate(table, key);
+        let partition = self.node.partition_of(place.bucket);
+        let bytes = entries::encode(table, key, base);
+        self.ensure_txn();
+        loop {
+            if self.write_one(table, partition, NEWEST, Op::Insert { key: place.key(), row: &bytes }).await? {
+                return Ok(true);
+            }
+            match self.read_entry(unique, &place, partition, NEWEST).await? {
+                Some(taken) => return Ok(taken == base),
+                // It has gone meanwhile.
+                None => self.check_killed()?,
+            }
+        }
+    }
+
+    /// Takes a note of a refused row away.
+    pub(crate) async fn drop_note(&mut self, refused: &TableInfo, place: &entries::Entry) -> Result<(), NodeError> {
+        let partition = self.node.partition_of(place.bucket);
+        self.ensure_txn();
+        self.write_one(refused, partition, NEWEST, Op::Delete { key: place.key() }).await?;
+        Ok(())
+    }
+
+    /// Takes a row's entry away, if there is one of this row.
+    async fn leave_key(&mut self, unique: &UniqueIndex, key: &[u8], base: &[u8]) -> Result<(), NodeError> {
+        let table = &unique.entries;
+        let place = entries::locate(table, key);
+        let partition = self.node.partition_of(place.bucket);
+        // What others are about to do to the entry concerns their rows, not this one.
+        if self.read_entry(unique, &place, partition, NEWEST).await?.as_deref() == Some(base) {
+            self.write_one(table, partition, NEWEST, Op::Delete { key: place.key() }).await?;
+        }
+        Ok(())
+    }
+}
+
+/// In a cluster the group ends a job whose owner has died, whoever is at its tables: then there is nothing to be kept.
+fn unless_gone(table: &TableInfo, building: &Arc<Building>, done: Result<(), NodeError>) -> Result<(), NodeError> {
+    match done {
+        Err(NodeError::StaleSchema) if !table.shared.building.get().is_some_and(|b| Arc::ptr_eq(&b, building)) => {
+            Ok(())
+        }
+        done => done,
+    }
+}
