@@ -101,7 +101,8 @@ fn rows_are_read_and_written_while_an_index_is_built() {
                     _ => txn.commit().await.unwrap(),
                 }
                 if hit == 4 {
-                    open.borrow_mut().take().unwrap().commit().await.unwrap();
+                    let first = open.borrow_mut().take();
+                    first.unwrap().commit().await.unwrap();
                 }
                 let mut txn = begin_rr(&db, &t).await;
                 assert_eq!(txn.insert(&t, &row(2000 + hit, hit)).await.unwrap(), InsertOutcome::Inserted);

@@ -909,11 +909,6 @@ impl Model {
     }
 }
 
-/// More seeds for a long run: `RAUK_MODEL_ROUNDS=100 cargo test -p rauk-kernel model`.
-fn rounds() -> u64 {
-    std::env::var("RAUK_MODEL_ROUNDS").map_or(1, |n| n.parse().expect("RAUK_MODEL_ROUNDS is a number"))
-}
-
 /// How often the rare things happened.
 #[derive(Default)]
 struct Seen {

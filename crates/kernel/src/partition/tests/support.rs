@@ -360,3 +360,8 @@ pub fn whole(index: Option<IndexId>) -> ScanRequest {
 pub fn r(id: i64, k: i64, v: &str) -> Row {
     (id, Some(k), v.as_bytes().to_vec())
 }
+
+/// More seeds for a long run: `RAUK_MODEL_ROUNDS=100 cargo test -p rauk-kernel model`.
+pub fn rounds() -> u64 {
+    std::env::var("RAUK_MODEL_ROUNDS").map_or(1, |n| n.parse().expect("RAUK_MODEL_ROUNDS is a number"))
+}
