@@ -22,6 +22,7 @@ mod words;
 
 pub use errors::are_data_errors;
 pub use values::merges_rows;
+pub use words::groupings;
 
 use crate::compare::{Category, Cell};
 use crate::run::outcome::Family;

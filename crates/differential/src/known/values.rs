@@ -139,14 +139,21 @@ fn near(a: &Cell, b: &Cell) -> bool {
     }
 }
 
-/// `7` for `7.00`.
+/// `7` for `7.00`, also inside of a text.
 fn without_zeros(cell: &Cell) -> Option<String> {
     let text = String::from_utf8_lossy(cell.as_ref()?).into_owned();
-    match number(cell) {
-        Some(0.0) => Some("0".into()),
-        Some(_) if text.contains('.') => Some(text.trim_end_matches('0').trim_end_matches('.').into()),
-        _ => Some(text),
+    if number(cell) == Some(0.0) {
+        return Some("0".into());
     }
+    let mut shown = String::new();
+    let mut rest = text.as_str();
+    while let Some(at) = rest.find('.') {
+        let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
+        let (number, behind) = rest.split_at(at + 1 + digits);
+        shown += number.trim_end_matches('0').trim_end_matches('.');
+        rest = behind;
+    }
+    Some(shown + rest)
 }
 
 /// The digits of BIT(10)s that are shown as bytes, with a separator between.

@@ -25,7 +25,7 @@ pub const KINDS: &[Kind] = &[
         // key that is selected twice, and keeps what a key in an expression had in the group before.
         name: "ROLLUP as groupings",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-modifiers.html",
-        test: Test::Words(&[rollup_by_union, rollup_of_least_keys]),
+        test: Test::Words(&[rollup_by_union, rollup_of_least_keys, rollup_in_layers]),
     },
     Kind {
         // MySQL finds a group key inside of a larger expression, in a list twice, and by its qualified name in
@@ -167,6 +167,8 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
                  ELSE CONCAT_WS(',', IF({0} & 1, {1}, NULL), IF({0} & 2, {2}, NULL)) END",
             ),
             ("CRC32({0})", "CASE WHEN {0} IS NULL THEN NULL ELSE CRC32({0}) END"),
+            // Counted in signed numbers.
+            ("SEC_TO_TIME({0})", "SEC_TO_TIME(CAST({0} AS DECIMAL(30,0)))"),
             // A BIT or a year zero makes no valid JSON there.
             ("JSON_LENGTH(JSON_ARRAYAGG({0}))", "JSON_LENGTH(JSON_ARRAYAGG({0} + 0))"),
             // Taken for shorter than it is.
@@ -193,8 +195,13 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
 /// What stands behind a NULL is not read.
 fn parts_of_null(statement: &mut Statement) -> bool {
     each(statement, &mut |expr| match expr {
-        Expr::Form { form, arguments, class } if form.starts_with("SUBSTRING(") && arguments.iter().any(is_null) => {
-            *expr = Expr::literal("NULL", *class);
+        Expr::Form { form, arguments, .. } if form.starts_with("SUBSTRING(") => {
+            let first = arguments.iter().position(is_null).unwrap_or(arguments.len());
+            let mut read = arguments.iter_mut().skip(first).filter(|argument| !is_null(argument)).peekable();
+            if read.peek().is_none() {
+                return Step::Same;
+            }
+            read.for_each(|argument| *argument = Expr::literal("NULL", argument.class()));
             Step::Changed
         }
         _ => Step::Same,
@@ -533,6 +540,7 @@ pub fn is_aggregate(form: &str) -> bool {
     AGGREGATES.iter().any(|(_, aggregate, _)| *aggregate == form)
         || STATISTICS.contains(&form)
         || BITS.contains(&form)
+        || ["MIN(", "MAX("].iter().any(|begin| form.starts_with(begin))
         || form.contains("AGG(")
 }
 
@@ -664,14 +672,33 @@ fn signed_mixes(statement: &mut Statement, names: &Names) -> bool {
     })
 }
 
+/// Groupings in the place of a ROLLUP whose keys GROUPING asks for.
+pub fn groupings(statement: &mut Statement) {
+    rollup_by_union_where(statement, &|select| select.items.iter().any(|item| asks_grouping(&item.expr)));
+}
+
+fn asks_grouping(expr: &Expr) -> bool {
+    match expr {
+        Expr::Form { form, arguments, .. } => *form == GROUPING || arguments.iter().any(asks_grouping),
+        Expr::Subquery { arguments, .. } => arguments.iter().any(asks_grouping),
+        _ => false,
+    }
+}
+
+const GROUPING: &str = "GROUPING({0})";
+
 /// Groupings one by one in the place of ROLLUP: with the last key NULL, with the last two NULL, …
 fn rollup_by_union(statement: &mut Statement, _: &Names) -> bool {
+    rollup_by_union_where(statement, &|_| true)
+}
+
+fn rollup_by_union_where(statement: &mut Statement, is_meant: &dyn Fn(&Select) -> bool) -> bool {
     let mut changed = false;
     walk_mut(statement, &mut |node| {
         let NodeMut::Query(query) = node else { return };
         let is_plain = query.limit.is_none();
         let Body::Select(select) = &query.body else { return };
-        if !select.rollup || !is_plain || select.distinct || select.window.is_some() {
+        if !select.rollup || !is_plain || select.distinct || select.window.is_some() || !is_meant(select) {
             return;
         }
         let mut whole: Option<Query> = None;
@@ -694,6 +721,11 @@ fn rollup_by_union(statement: &mut Statement, _: &Names) -> bool {
 /// With the least of each key, where MariaDB has that of another group.
 fn rollup_of_least_keys(statement: &mut Statement, names: &Names) -> bool {
     rollup_by_union(statement, names) && least_keys(statement, true)
+}
+
+/// With the aggregates that are compared with rows of a subquery named by a derived table.
+fn rollup_in_layers(statement: &mut Statement, names: &Names) -> bool {
+    rollup_by_union(statement, names) && by_existence_of_layers(statement, names)
 }
 
 /// One grouping of a ROLLUP: the keys from the `kept`-th on are NULL outside of aggregates.
@@ -722,6 +754,10 @@ fn hide(expr: &mut Expr, gone: &[Expr]) {
         return;
     }
     match expr {
+        Expr::Form { form: GROUPING, arguments, .. } => {
+            let is_gone = arguments.iter().any(|key| gone.contains(key));
+            *expr = Expr::literal(if is_gone { "1" } else { "0" }, Class::Integer);
+        }
         Expr::Form { form, arguments, .. } if !is_aggregate(form) => {
             arguments.iter_mut().for_each(|argument| hide(argument, gone));
         }
