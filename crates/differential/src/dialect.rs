@@ -5,8 +5,8 @@
 //! the groupings of a ROLLUP, and a LATERAL table that names nothing around it is a derived table. Rauk is asked the
 //! statement itself.
 //!
-//! What is left out: LATERAL tables that name a table beside them, a ROLLUP with a LIMIT or DISTINCT; of those Rauk is
-//! judged alone. The collation `utf8mb4_0900_ai_ci` is another one in the text that a session sends (`run`).
+//! What is left out: LATERAL tables that name a table beside them, a ROLLUP with a LIMIT or DISTINCT, common tables of a
+//! change that nothing reads; of those Rauk is judged alone. The collation `utf8mb4_0900_ai_ci` is another one in the text that a session sends (`run`).
 
 use crate::known::groupings;
 use crate::schema::Schema;
@@ -21,8 +21,8 @@ pub fn of(statement: &Statement, schema: &Schema) -> Option<Statement> {
         return Some(statement.clone());
     }
     let mut other = statement.clone();
-    if features.has(Feature::ChangeWith) {
-        in_place(&mut other);
+    if features.has(Feature::ChangeWith) && !in_place(&mut other) {
+        return None;
     }
     if features.has(Feature::Grouping) {
         groupings(&mut other);
@@ -69,17 +69,21 @@ fn of_rows(rows: &[Vec<Expr>]) -> Body {
     rows.iter().map(select).reduce(union).expect("VALUES has a row")
 }
 
-/// The common tables of a change as derived tables where they are read.
-fn in_place(statement: &mut Statement) {
-    let (Statement::Update { with, .. } | Statement::Delete { with, .. }) = statement else { return };
+/// The common tables of a change as derived tables where they are read. `false`: there is one that nothing reads, whose
+/// errors are errors too.
+fn in_place(statement: &mut Statement) -> bool {
+    let (Statement::Update { with, .. } | Statement::Delete { with, .. }) = statement else { return true };
     let with = std::mem::take(with);
+    let mut read: Vec<&str> = Vec::new();
     walk_mut(statement, &mut |node| {
         let NodeMut::From(from) = node else { return };
         let From::Table { name, alias, .. } = &*from else { return };
         // What is put here is visited too, with the tables before it that it reads.
         let Some(cte) = with.iter().find(|cte| cte.name == *name) else { return };
+        read.push(&cte.name);
         *from = From::Derived { query: Box::new(rows_of(cte)), alias: alias.clone(), lateral: false };
     });
+    with.iter().all(|cte| read.contains(&cte.name.as_str()))
 }
 
 /// `WITH w AS (…) SELECT … FROM w`
