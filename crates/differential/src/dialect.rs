@@ -86,9 +86,12 @@ fn in_place(statement: &mut Statement) -> bool {
     with.iter().all(|cte| read.contains(&cte.name.as_str()))
 }
 
+/// What the name of a common table ends with that stands where it is read.
+pub const IN_PLACE: &str = "_here";
+
 /// `WITH w AS (…) SELECT … FROM w`
 fn rows_of(cte: &Cte) -> Query {
-    let (name, alias) = (format!("{}_here", cte.name), format!("{}_rows", cte.name));
+    let (name, alias) = (format!("{}{IN_PLACE}", cte.name), format!("{}_rows", cte.name));
     let items = cte.query.first_select().map(|select| select.items.as_slice()).unwrap_or_default();
     let item = |(at, item): (usize, &Item)| {
         let column = cte.columns.get(at).unwrap_or(&item.alias);

@@ -167,6 +167,8 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
                  ELSE CONCAT_WS(',', IF({0} & 1, {1}, NULL), IF({0} & 2, {2}, NULL)) END",
             ),
             ("CRC32({0})", "CASE WHEN {0} IS NULL THEN NULL ELSE CRC32({0}) END"),
+            // Two digits to its type.
+            ("HOUR({0})", "(HOUR({0}) + 0)"),
             // Counted in signed numbers.
             ("SEC_TO_TIME({0})", "SEC_TO_TIME(CAST({0} AS DECIMAL(30,0)))"),
             // A BIT or a year zero makes no valid JSON there.
