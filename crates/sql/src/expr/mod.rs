@@ -72,6 +72,7 @@ pub(crate) use convert::{coded_bytes as bytes_of, text as text_of, to_datetime, 
 pub use deep::Deep;
 pub(crate) use display::{Named, Names, readable};
 pub use fulltext::SearchMode;
+pub(crate) use functions::digits::result_type;
 pub(crate) use functions::json::elements::{AskedElements, INDEX_NAME, by_elements, constant_document, sought};
 pub(crate) use functions::{ANY_VALUE, Collected, crc32, is_spatial_test, locale};
 pub(crate) use subquery::{Awaited, is_pending, pending};
