@@ -2,7 +2,7 @@
 
 use super::evidence::{Evidence, begins};
 use super::{Kind, Test, places};
-use crate::compare::Category;
+use crate::compare::{Category, Cell};
 use crate::schema::Table;
 use crate::tree::feature::Feature;
 use crate::tree::visit::{Node, walk};
@@ -68,11 +68,12 @@ pub const KINDS: &[Kind] = &[
     Kind {
         // Whether a row whose expression fails is met, depends on the order in which conditions and tables are taken.
         // MariaDB also fails in what it computes from an aggregate before there is a row. A DELETE of several tables fails
-        // where the plan comes to a parent before the child that goes too.
+        // where the plan comes to a parent before the child that goes too, or counts the child's row as the cascade's.
         name: "an error of a row that a plan may not meet",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/where-optimization.html",
         test: Test::Answers(|e| match e.category {
             Category::Code(0, 1451) | Category::Code(1451, 0) => deletes_parent_and_child(e),
+            Category::Affected => deletes_parent_and_child(e) && e.same_contents_by(Cell::clone),
             Category::Code(0, code) => may_be_left_out(e, code),
             Category::Code(code, 0) => may_be_left_out(e, code) || places::may_fail_before_rows(e.statement, code),
             Category::Code(one, other) => {

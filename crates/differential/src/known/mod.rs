@@ -178,7 +178,10 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
         }
     }
     // Several differences in one statement.
-    (changed.len() > 1 && pair.in_other_words(&all, e.answers).iter().any(agrees)).then(|| changed[0])
+    let first = *changed.first()?;
+    let agrees_on_all = changed.len() > 1 && pair.in_other_words(&all, e.answers).iter().any(agrees)
+        || pair.with_zero_dates(&all, e.answers).iter().any(agrees);
+    agrees_on_all.then_some(first)
 }
 
 /// `Incorrect date value: '0000-00-00' for column 'c' at row 1`
