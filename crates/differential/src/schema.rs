@@ -3,8 +3,8 @@
 //!
 //! A schema is data, so that the shrinker can take columns, keys and rows away and print what is left. A seed decides
 //! two things for all of its statements: *variants* (text that differs only by case, accent or trailing spaces; most
-//! seeds have none, since then which of two equal texts a GROUP BY shows does not matter), and *alone* (tables in
-//! `utf8mb4_0900_ai_ci`, which MariaDB 10.11 lacks; such a seed is judged on Rauk alone).
+//! seeds have none, since then which of two equal texts a GROUP BY shows does not matter), and *newest* (most texts in
+//! `utf8mb4_0900_ai_ci`; MariaDB 10.11 has another collation in its place).
 
 use crate::data;
 use crate::dice::Dice;
@@ -14,7 +14,7 @@ use crate::tree::Class;
 pub struct Schema {
     pub tables: Vec<Table>,
     pub variants: bool,
-    pub alone: bool,
+    pub newest: bool,
     /// One table has a few hundred rows: more than one batch of an operator.
     pub large: bool,
 }
@@ -128,16 +128,19 @@ pub const KINDS: &[Kind] = &[
 const COLLATIONS: &[(&str, u32)] =
     &[("", 85), ("utf8mb4_bin", 6), ("utf8mb4_general_ci", 5), ("utf8mb4_unicode_ci", 4)];
 
+/// MySQL 8's default.
+pub const NEWEST: &str = "utf8mb4_0900_ai_ci";
+
 impl Schema {
     pub fn random(seed: u64) -> Schema {
         let mut dice = Dice::new(seed, 0);
         let variants = dice.chance(0.3);
-        let alone = dice.chance(0.1);
+        let newest = dice.chance(0.1);
         let large = dice.chance(0.04);
         let count = dice.between(2, 4);
         let mut tables: Vec<Table> = Vec::new();
         for n in 1..=count {
-            let table = Table::random(&mut dice, format!("t{n}"), (variants, alone, large && n == 1));
+            let table = Table::random(&mut dice, format!("t{n}"), (variants, newest, large && n == 1));
             tables.push(table);
         }
         // Drawn behind the tables, so that seeds keep the tables that they had.
@@ -145,7 +148,7 @@ impl Schema {
         if dice.chance(0.35) {
             add_foreign_keys(&mut dice, &mut tables);
         }
-        Schema { tables, variants, alone, large }
+        Schema { tables, variants, newest, large }
     }
 
     pub fn table(&self, name: &str) -> Option<&Table> {
@@ -154,10 +157,10 @@ impl Schema {
 }
 
 impl Table {
-    fn random(dice: &mut Dice, name: String, (variants, alone, large): (bool, bool, bool)) -> Table {
+    fn random(dice: &mut Dice, name: String, (variants, newest, large): (bool, bool, bool)) -> Table {
         let count = dice.between(2, 6) as usize;
         let mut columns: Vec<Column> =
-            (0..count).map(|i| Column::random(dice, char::from(b'a' + i as u8).to_string(), alone)).collect();
+            (0..count).map(|i| Column::random(dice, char::from(b'a' + i as u8).to_string(), newest)).collect();
         if dice.chance(0.6) {
             columns[0].kind = &KINDS[0];
             columns[0].collation = "";
@@ -228,10 +231,10 @@ impl Table {
 }
 
 impl Column {
-    fn random(dice: &mut Dice, name: String, alone: bool) -> Column {
+    fn random(dice: &mut Dice, name: String, newest: bool) -> Column {
         let kind = dice.weighted(KINDS, |kind| kind.weight).expect("kinds weigh something");
         let collation = match kind.class {
-            Class::Text if alone && dice.chance(0.8) => "utf8mb4_0900_ai_ci",
+            Class::Text if newest && dice.chance(0.8) => NEWEST,
             Class::Text => dice.weighted(COLLATIONS, |(_, weight)| *weight).expect("collations weigh something").0,
             _ => "",
         };

@@ -6,7 +6,7 @@ use crate::schema::{Column, Table};
 use crate::tree::feature::Feature;
 use crate::tree::print::VIEW;
 use crate::tree::visit::{self, NodeMut, walk_mut};
-use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Source, Statement};
+use crate::tree::{Body, Class, Cte, Expr, From, Item, OrderKey, Query, Select, Source, Statement};
 
 impl Generator<'_> {
     pub(super) fn change(&mut self, kind: Feature) -> Statement {
@@ -214,6 +214,34 @@ impl Generator<'_> {
         Some(filter)
     }
 
+    /// The condition of a change behind WITH: it reads the common tables, which nothing else may do.
+    fn filter_by_common(&mut self, with: &[Cte]) -> Option<Expr> {
+        let mut filter = self.change_filter();
+        for cte in with {
+            let Some((_, columns)) = self.ctes.iter().find(|(name, _)| *name == cte.name).cloned() else { continue };
+            let (column, class) = self.dice.pick(&columns).clone();
+            let alias = self.name("r");
+            let item = Item { expr: Expr::column(&alias, &column, class), alias: self.name("e") };
+            let mut select = Select::of(vec![item]);
+            select.from = Some(From::Table { name: cte.name.clone(), alias, hint: String::new() });
+            let query = Box::new(Query::of(Body::Select(Box::new(select))));
+            let own = if class == Class::Json { None } else { self.column(class) };
+            let (form, arguments) = match own {
+                Some(own) => (*self.dice.pick(&["({0} IN {Q})", "({0} NOT IN {Q})"]), vec![own]),
+                None => ("EXISTS {Q}", Vec::new()),
+            };
+            let reads = Expr::Subquery { form, arguments, query, class: Class::Boolean };
+            filter = Some(match filter {
+                None => reads,
+                Some(other) => {
+                    let form = *self.dice.pick(&["({0} AND {1})", "({0} OR {1})"]);
+                    Expr::form(form, Class::Boolean, vec![other, reads])
+                }
+            });
+        }
+        filter
+    }
+
     /// ORDER BY over all columns, and LIMIT.
     fn change_limit(&mut self) -> (Vec<OrderKey>, Option<u64>) {
         if !self.allows(Feature::Limit) || !self.dice.chance(0.25) {
@@ -227,7 +255,7 @@ impl Generator<'_> {
         let table = self.dice.pick(&self.schema.tables);
         let from = self.target(table);
         let set = self.assignments(table, &table.name);
-        let filter = self.change_filter();
+        let filter = self.filter_by_common(&with);
         let (order, limit) = self.change_limit();
         // IGNORE passes over rows by their order where keys collide.
         let is_safe =
@@ -241,7 +269,7 @@ impl Generator<'_> {
         let with = if self.allows(Feature::ChangeWith) { self.with() } else { Vec::new() };
         let table = self.dice.pick(&self.schema.tables);
         let from = self.target(table);
-        let filter = self.change_filter();
+        let filter = self.filter_by_common(&with);
         let (order, limit) = self.change_limit();
         let returning = if with.is_empty() { self.returning(table) } else { Vec::new() };
         // MariaDB gives back rows that IGNORE has passed over too.

@@ -317,6 +317,11 @@ impl Generator<'_> {
             Class::Json | Class::Boolean => return None,
             _ => {}
         }
+        // Of rows that are the same, which one is the first is decided by each window for itself.
+        let is_open = self.scope().keys.is_none() && self.scope().twins && self.scope().sorted;
+        if is_open {
+            choices.retain(|(.., is_ordered)| !is_ordered);
+        }
         let (form, argument, is_ordered) = *self.dice.pick(&choices);
         // Of a grouped block's window, a row is a group.
         let keys = self.scope().keys.clone();
@@ -330,7 +335,11 @@ impl Generator<'_> {
         if let Some((partition, order)) = self.scope().window.clone()
             && self.dice.chance(0.6)
         {
-            let frame = if takes_frame && self.dice.chance(0.5) { *self.dice.pick::<&str>(FRAMES) } else { "" };
+            let mut frame = if takes_frame && self.dice.chance(0.5) { *self.dice.pick::<&str>(FRAMES) } else { "" };
+            if is_open && frame.starts_with("ROWS") {
+                frame = "";
+            }
+            self.scope().sorted |= is_ordered || frame.starts_with("ROWS");
             return Some(Expr::Window {
                 function: Box::new(function),
                 partition,
@@ -354,6 +363,9 @@ impl Generator<'_> {
         let mut frame = "";
         if takes_frame && !order.is_empty() && self.dice.chance(0.6) {
             frame = *self.dice.pick::<&str>(FRAMES);
+            if is_open && frame.starts_with("ROWS") {
+                frame = "";
+            }
             if frame.starts_with("ROWS") {
                 order = self.total_order();
             }
@@ -369,6 +381,7 @@ impl Generator<'_> {
                 };
             }
         }
+        self.scope().sorted |= is_ordered || frame.starts_with("ROWS");
         Some(Expr::Window { function: Box::new(function), partition, order, frame: frame.into(), named: false })
     }
 

@@ -5,8 +5,8 @@
 //! the feature `correlated` is allowed.
 //!
 //! Invariant: what is generated has one right answer. Rows under a LIMIT are ordered by all their columns (so that rows
-//! that tie are the same), window functions that depend on an order have one over all columns of the tables, an
-//! assignment of a joined UPDATE reads only the row that it changes.
+//! that tie are the same), window functions that depend on an order have one over all columns of the tables, of which a
+//! block has one where rows may be the same (which of these is the first for each of two windows is open), an assignment of a joined UPDATE reads only the row that it changes.
 
 pub mod change;
 pub mod expression;
@@ -43,6 +43,10 @@ struct Scope {
     rollup: bool,
     /// Inside of an aggregate, where only columns of this query are named, and no query stands.
     in_aggregate: bool,
+    /// Rows of its tables may be the same in all columns.
+    twins: bool,
+    /// A window function is drawn whose value depends on the order of rows.
+    sorted: bool,
     /// Partition and order of the block's named window.
     window: Option<(Vec<Expr>, Vec<OrderKey>)>,
 }

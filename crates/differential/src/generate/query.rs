@@ -412,6 +412,7 @@ impl Generator<'_> {
             let (name, columns) = self.dice.pick(&self.ctes).clone();
             let alias = self.name("r");
             self.show(&alias, columns);
+            self.scope().twins = true;
             return From::Table { name, alias, hint: String::new() };
         }
         let has_columns = !self.scope().columns.is_empty();
@@ -423,6 +424,7 @@ impl Generator<'_> {
             return self.derived(is_lateral);
         }
         let table = self.dice.pick(&self.schema.tables);
+        self.scope().twins |= table.primary().is_none();
         let alias = self.name("r");
         let mut hint = String::new();
         let names: Vec<&str> = table.keys.iter().filter(|key| !key.primary).map(|key| key.name.as_str()).collect();
@@ -467,6 +469,7 @@ impl Generator<'_> {
         let alias = self.name("d");
         let columns = columns_of(&query);
         self.show(&alias, columns);
+        self.scope().twins = true;
         From::Derived { query: Box::new(query), alias, lateral }
     }
 

@@ -22,7 +22,9 @@ mod words;
 
 pub use errors::are_data_errors;
 pub use values::merges_rows;
+pub use words::groupings;
 
+use crate::campaign::REFERENCE_LACKS;
 use crate::compare::{Category, Cell};
 use crate::run::outcome::Family;
 use crate::run::{Answers, Pair};
@@ -122,6 +124,10 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
         None => true,
         // Other words have other types.
         Some(Category::Types | Category::Warnings) => !matches!(e.category, Category::Types | Category::Warnings),
+        // Behind its first error is what it does not have at all.
+        Some(Category::Code(lacks, _)) if REFERENCE_LACKS.contains(&lacks) => {
+            matches!(e.category, Category::Code(one, _) if one != 0)
+        }
         // It is still the same.
         Some(category @ Category::Code(..)) if category == e.category => false,
         // What is left is known; of two errors of data either may come first.
@@ -172,7 +178,10 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
         }
     }
     // Several differences in one statement.
-    (changed.len() > 1 && pair.in_other_words(&all, e.answers).iter().any(agrees)).then(|| changed[0])
+    let first = *changed.first()?;
+    let agrees_on_all = changed.len() > 1 && pair.in_other_words(&all, e.answers).iter().any(agrees)
+        || pair.with_zero_dates(&all, e.answers).iter().any(agrees);
+    agrees_on_all.then_some(first)
 }
 
 /// `Incorrect date value: '0000-00-00' for column 'c' at row 1`

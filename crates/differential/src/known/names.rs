@@ -3,6 +3,7 @@
 //! Aliases are unique in a generated statement, so that one map serves all of its blocks. A column of a derived table,
 //! of a common table or of a view is followed to the expression that gives it.
 
+use crate::dialect::IN_PLACE;
 use crate::schema::{Column, Schema};
 use crate::tree::print::VIEW;
 use crate::tree::visit::{self, Node, NodeMut, walk};
@@ -75,6 +76,11 @@ impl<'a> Names<'a> {
 
     pub fn is_common_table(&self, name: &str) -> bool {
         self.common.contains_key(name)
+    }
+
+    /// A common table of a change stands where it is read.
+    pub fn has_common_in_place(&self) -> bool {
+        self.common.keys().any(|name| name.ends_with(IN_PLACE))
     }
 
     pub fn is_alias(&self, name: &str) -> bool {

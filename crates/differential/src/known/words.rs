@@ -6,7 +6,7 @@
 //!
 //! Each function changes a statement and says whether there was something to change.
 
-use super::evidence::is_null;
+use super::evidence::{begins, is_null};
 use super::names::Names;
 use super::{Kind, Test, layers};
 use crate::generate::forms::{AGGREGATES, BITS, CHOICES, STATISTICS};
@@ -25,7 +25,7 @@ pub const KINDS: &[Kind] = &[
         // key that is selected twice, and keeps what a key in an expression had in the group before.
         name: "ROLLUP as groupings",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-modifiers.html",
-        test: Test::Words(&[rollup_by_union, rollup_of_least_keys]),
+        test: Test::Words(&[rollup_by_union, rollup_of_least_keys, rollup_in_layers]),
     },
     Kind {
         // MySQL finds a group key inside of a larger expression, in a list twice, and by its qualified name in
@@ -152,40 +152,46 @@ pub(super) fn reworded(statement: &mut Statement, words: &[(&'static str, &'stat
 }
 
 fn functions(statement: &mut Statement, _: &Names) -> bool {
-    reworded(
-        statement,
-        &[
-            (
-                "REPLACE({0}, 'a', {1})",
-                "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL ELSE REPLACE({0}, 'a', {1}) END",
-            ),
-            ("FIELD({0}, {1}, {2})", "CASE WHEN {0} IS NULL THEN 0 ELSE FIELD({0}, {1}, {2}) END"),
-            ("INTERVAL({0}, 1, 5, 10)", "CASE WHEN {0} IS NULL THEN -1 ELSE INTERVAL({0}, 1, 5, 10) END"),
-            (
-                "MAKE_SET({0}, {1}, {2})",
-                "CASE WHEN {0} IS NULL THEN NULL \
+    // Before NULLIF is in other words.
+    extremes_of_null(statement)
+        | reworded(
+            statement,
+            &[
+                (
+                    "REPLACE({0}, 'a', {1})",
+                    "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL ELSE REPLACE({0}, 'a', {1}) END",
+                ),
+                ("FIELD({0}, {1}, {2})", "CASE WHEN {0} IS NULL THEN 0 ELSE FIELD({0}, {1}, {2}) END"),
+                ("INTERVAL({0}, 1, 5, 10)", "CASE WHEN {0} IS NULL THEN -1 ELSE INTERVAL({0}, 1, 5, 10) END"),
+                (
+                    "MAKE_SET({0}, {1}, {2})",
+                    "CASE WHEN {0} IS NULL THEN NULL \
                  ELSE CONCAT_WS(',', IF({0} & 1, {1}, NULL), IF({0} & 2, {2}, NULL)) END",
-            ),
-            ("CRC32({0})", "CASE WHEN {0} IS NULL THEN NULL ELSE CRC32({0}) END"),
-            // A BIT or a year zero makes no valid JSON there.
-            ("JSON_LENGTH(JSON_ARRAYAGG({0}))", "JSON_LENGTH(JSON_ARRAYAGG({0} + 0))"),
-            // Taken for shorter than it is.
-            ("YEARWEEK({0})", "(YEARWEEK({0}) + 0)"),
-            ("TIMESTAMP({0}, {1})", "TIMESTAMP({0}, TIME({1}))"),
-            ("ELT({0}, {1}, {2})", "CASE {0} WHEN 1 THEN {1} WHEN 2 THEN {2} END"),
-            ("ASCII({0})", "(ASCII({0}) + 0)"),
-            // Of a LONGTEXT it has no length.
-            ("UNHEX(HEX({0}))", "CAST({0} AS BINARY)"),
-            ("BIT_COUNT({0})", "(BIT_COUNT({0}) + 0)"),
-            ("TIME_TO_SEC({0})", "CAST(TRUNCATE(TIME_TO_SEC({0}), 0) AS SIGNED)"),
-            ("NULLIF({0}, {1})", "CASE WHEN {0} = {1} THEN NULL ELSE {0} END"),
-        ],
-    ) | extremes_of_texts(statement)
+                ),
+                ("CRC32({0})", "CASE WHEN {0} IS NULL THEN NULL ELSE CRC32({0}) END"),
+                // Two digits to its type.
+                ("HOUR({0})", "(HOUR({0}) + 0)"),
+                // Counted in signed numbers.
+                ("SEC_TO_TIME({0})", "SEC_TO_TIME(CAST({0} AS DECIMAL(30,0)))"),
+                // A BIT or a year zero makes no valid JSON there.
+                ("JSON_LENGTH(JSON_ARRAYAGG({0}))", "JSON_LENGTH(JSON_ARRAYAGG({0} + 0))"),
+                // Taken for shorter than it is.
+                ("YEARWEEK({0})", "(YEARWEEK({0}) + 0)"),
+                ("TIMESTAMP({0}, {1})", "TIMESTAMP({0}, TIME({1}))"),
+                ("ELT({0}, {1}, {2})", "CASE {0} WHEN 1 THEN {1} WHEN 2 THEN {2} END"),
+                ("ASCII({0})", "(ASCII({0}) + 0)"),
+                // Of a LONGTEXT it has no length.
+                ("UNHEX(HEX({0}))", "CAST({0} AS BINARY)"),
+                ("BIT_COUNT({0})", "(BIT_COUNT({0}) + 0)"),
+                ("TIME_TO_SEC({0})", "CAST(TRUNCATE(TIME_TO_SEC({0}), 0) AS SIGNED)"),
+                ("NULLIF({0}, {1})", "CASE WHEN {0} = {1} THEN NULL ELSE {0} END"),
+            ],
+        )
+        | extremes_of_texts(statement)
         | unsigned_bits(statement)
         | wide_integers(statement)
         | largest_times(statement)
         | bits_of_frames(statement)
-        | extremes_of_null(statement)
         | parts_of_null(statement)
         | counted_doubles(statement)
 }
@@ -193,8 +199,13 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
 /// What stands behind a NULL is not read.
 fn parts_of_null(statement: &mut Statement) -> bool {
     each(statement, &mut |expr| match expr {
-        Expr::Form { form, arguments, class } if form.starts_with("SUBSTRING(") && arguments.iter().any(is_null) => {
-            *expr = Expr::literal("NULL", *class);
+        Expr::Form { form, arguments, .. } if form.starts_with("SUBSTRING(") => {
+            let first = arguments.iter().position(is_null).unwrap_or(arguments.len());
+            let mut read = arguments.iter_mut().skip(first).filter(|argument| !is_null(argument)).peekable();
+            if read.peek().is_none() {
+                return Step::Same;
+            }
+            read.for_each(|argument| *argument = Expr::literal("NULL", argument.class()));
             Step::Changed
         }
         _ => Step::Same,
@@ -233,12 +244,23 @@ fn least_dates(statement: &mut Statement, _: &Names) -> bool {
 /// The least of nothing but NULL has no type; it is a text to MariaDB.
 fn extremes_of_null(statement: &mut Statement) -> bool {
     each(statement, &mut |expr| match expr {
-        Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, class } if arguments.iter().all(is_null) => {
+        Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, class } if arguments.iter().all(is_nothing) => {
             *expr = Expr::literal("NULL", *class);
             Step::Changed
         }
         _ => Step::Same,
     })
+}
+
+/// NULL, and what a choice makes of nothing else.
+fn is_nothing(expr: &Expr) -> bool {
+    match expr {
+        Expr::Form { form: "NULLIF({0}, {1})", arguments, .. } => is_nothing(&arguments[0]),
+        Expr::Form { form: "COALESCE({0}, {1})" | "IFNULL({0}, {1})", arguments, .. } => {
+            arguments.iter().all(is_nothing)
+        }
+        other => is_null(other),
+    }
 }
 
 /// The largest TIME has no fraction.
@@ -286,7 +308,16 @@ fn wide_integers(statement: &mut Statement) -> bool {
     })
 }
 
-/// What BIT_AND and its like give is not negative.
+/// The least or largest of what a bit operator gives.
+fn is_extreme_of_bits(expr: &Expr) -> bool {
+    const OPERATORS: &[&str] = &["({0} & ", "({0} | ", "({0} ^ ", "({0} << ", "({0} >> ", "(~ "];
+    match expr {
+        Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, .. } => begins(&arguments[0], OPERATORS),
+        _ => false,
+    }
+}
+
+/// What BIT_AND and its like, and bit operators, give is not negative.
 fn unsigned_bits(statement: &mut Statement) -> bool {
     let mut is_windows = false;
     each(statement, &mut |expr| match expr {
@@ -295,7 +326,11 @@ fn unsigned_bits(statement: &mut Statement) -> bool {
             is_windows = true;
             Step::Same
         }
-        Expr::Form { form, .. } if BITS.contains(form) && !std::mem::take(&mut is_windows) => wrap(expr, "({0} + 0)"),
+        Expr::Form { form, .. }
+            if (BITS.contains(form) || is_extreme_of_bits(expr)) && !std::mem::take(&mut is_windows) =>
+        {
+            wrap(expr, "({0} + 0)")
+        }
         _ => {
             is_windows = false;
             Step::Same
@@ -533,6 +568,7 @@ pub fn is_aggregate(form: &str) -> bool {
     AGGREGATES.iter().any(|(_, aggregate, _)| *aggregate == form)
         || STATISTICS.contains(&form)
         || BITS.contains(&form)
+        || ["MIN(", "MAX("].iter().any(|begin| form.starts_with(begin))
         || form.contains("AGG(")
 }
 
@@ -664,14 +700,33 @@ fn signed_mixes(statement: &mut Statement, names: &Names) -> bool {
     })
 }
 
+/// Groupings in the place of a ROLLUP whose keys GROUPING asks for.
+pub fn groupings(statement: &mut Statement) {
+    rollup_by_union_where(statement, &|select| select.items.iter().any(|item| asks_grouping(&item.expr)));
+}
+
+fn asks_grouping(expr: &Expr) -> bool {
+    match expr {
+        Expr::Form { form, arguments, .. } => *form == GROUPING || arguments.iter().any(asks_grouping),
+        Expr::Subquery { arguments, .. } => arguments.iter().any(asks_grouping),
+        _ => false,
+    }
+}
+
+const GROUPING: &str = "GROUPING({0})";
+
 /// Groupings one by one in the place of ROLLUP: with the last key NULL, with the last two NULL, …
 fn rollup_by_union(statement: &mut Statement, _: &Names) -> bool {
+    rollup_by_union_where(statement, &|_| true)
+}
+
+fn rollup_by_union_where(statement: &mut Statement, is_meant: &dyn Fn(&Select) -> bool) -> bool {
     let mut changed = false;
     walk_mut(statement, &mut |node| {
         let NodeMut::Query(query) = node else { return };
         let is_plain = query.limit.is_none();
         let Body::Select(select) = &query.body else { return };
-        if !select.rollup || !is_plain || select.distinct || select.window.is_some() {
+        if !select.rollup || !is_plain || select.distinct || select.window.is_some() || !is_meant(select) {
             return;
         }
         let mut whole: Option<Query> = None;
@@ -694,6 +749,11 @@ fn rollup_by_union(statement: &mut Statement, _: &Names) -> bool {
 /// With the least of each key, where MariaDB has that of another group.
 fn rollup_of_least_keys(statement: &mut Statement, names: &Names) -> bool {
     rollup_by_union(statement, names) && least_keys(statement, true)
+}
+
+/// With the aggregates that are compared with rows of a subquery named by a derived table.
+fn rollup_in_layers(statement: &mut Statement, names: &Names) -> bool {
+    rollup_by_union(statement, names) && by_existence_of_layers(statement, names)
 }
 
 /// One grouping of a ROLLUP: the keys from the `kept`-th on are NULL outside of aggregates.
@@ -722,6 +782,10 @@ fn hide(expr: &mut Expr, gone: &[Expr]) {
         return;
     }
     match expr {
+        Expr::Form { form: GROUPING, arguments, .. } => {
+            let is_gone = arguments.iter().any(|key| gone.contains(key));
+            *expr = Expr::literal(if is_gone { "1" } else { "0" }, Class::Integer);
+        }
         Expr::Form { form, arguments, .. } if !is_aggregate(form) => {
             arguments.iter_mut().for_each(|argument| hide(argument, gone));
         }

@@ -10,7 +10,7 @@ pub mod servers;
 
 use crate::compare::{self, Category};
 use crate::known;
-use crate::schema::Schema;
+use crate::schema::{NEWEST, Schema};
 use crate::tree::print::{OUTER_VIEW, VIEW};
 use crate::tree::{From, Statement};
 use mysql::Conn;
@@ -54,24 +54,33 @@ impl Answers {
 struct Session {
     connection: Option<Conn>,
     database: &'static str,
+    /// It is MariaDB's.
+    is_reference: bool,
     /// The statements that a new connection begins with.
     settings: &'static [&'static str],
 }
 
 impl Session {
-    fn new(database: &'static str, settings: &'static [&'static str]) -> Session {
-        Session { connection: None, database, settings }
+    fn new(database: &'static str, is_reference: bool, settings: &'static [&'static str]) -> Session {
+        Session { connection: None, database, is_reference, settings }
     }
 
     fn run(&mut self, sql: &str) -> Outcome {
         let Some(connection) = &mut self.connection else { return Outcome::Lost("no connection".into()) };
-        let outcome = Outcome::of(connection, sql);
+        let outcome = match self.is_reference && sql.contains(NEWEST) {
+            true => Outcome::of(connection, &sql.replace(NEWEST, NEAREST)),
+            false => Outcome::of(connection, sql),
+        };
         if matches!(outcome, Outcome::Lost(_)) {
             self.connection = None;
         }
         outcome
     }
 }
+
+/// MariaDB's collation that is like [`NEWEST`]: no spaces are added, and of the letters that are generated the same are
+/// equal.
+const NEAREST: &str = "utf8mb4_unicode_520_nopad_ci";
 
 const REFERENCE_SETTINGS: &[&str] = &[
     "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci",
@@ -130,13 +139,14 @@ impl Pair {
     }
 
     fn of(rauk: Option<Rauk>) -> Result<Pair, Error> {
-        let settings = if rauk.is_some() { RAUK_SETTINGS } else { TWIN_SETTINGS };
+        let is_twin = rauk.is_none();
+        let settings = if is_twin { TWIN_SETTINGS } else { RAUK_SETTINGS };
         let mut pair = Pair {
             mariadb: MariaDb::start()?,
             rauk,
-            reference: Session::new("differential", REFERENCE_SETTINGS),
-            tested: Session::new("differential_tested", settings),
-            second: Session::new("differential", REFERENCE_SETTINGS),
+            reference: Session::new("differential", true, REFERENCE_SETTINGS),
+            tested: Session::new("differential_tested", is_twin, settings),
+            second: Session::new("differential", true, REFERENCE_SETTINGS),
             copied: None,
             restarted: false,
         };
@@ -204,14 +214,14 @@ impl Pair {
         }
         for table in &mut schema.tables {
             let create = table.create();
-            let answers = self.raw(&create, schema.alone);
+            let answers = self.raw(&create);
             if compare::codes(&answers.reference, &answers.rauk).is_some() {
                 return Ok(Some((create, answers)));
             }
             let rows = std::mem::take(&mut table.rows);
             for row in rows {
                 let insert = table.insert(std::slice::from_ref(&row)).expect("there is a row");
-                let answers = self.raw(&insert, schema.alone);
+                let answers = self.raw(&insert);
                 // A row that is wrong in several ways is refused by both.
                 let code = |outcome: &Outcome| outcome.error_code().unwrap_or_default();
                 let are_of_data = known::are_data_errors(code(&answers.reference), code(&answers.rauk));
@@ -223,7 +233,7 @@ impl Pair {
                 }
             }
             let select = format!("SELECT * FROM {}", table.name);
-            let answers = self.raw(&select, schema.alone);
+            let answers = self.raw(&select);
             if !compare::same_rows(&answers.reference, &answers.rauk) {
                 return Ok(Some((select, answers)));
             }
@@ -231,10 +241,9 @@ impl Pair {
         Ok(None)
     }
 
-    /// On both servers; where the reference takes no part, its answer is Rauk's.
-    fn raw(&mut self, sql: &str, alone: bool) -> Answers {
+    fn raw(&mut self, sql: &str) -> Answers {
         let rauk = self.tested.run(sql);
-        let reference = if alone { rauk.clone() } else { self.reference.run(sql) };
+        let reference = self.reference.run(sql);
         Answers { reference, rauk, contents: Vec::new() }
     }
 
@@ -243,52 +252,60 @@ impl Pair {
         self.tested.run(sql)
     }
 
-    /// A statement on Rauk, and on the reference unless Rauk does not support it. A change is kept if `keep`, and both
-    /// servers agree.
-    pub fn run(&mut self, schema: &Schema, statement: &Statement, alone: bool, keep: bool) -> Result<Answers, Error> {
+    /// A statement on Rauk, and on the reference as it is `asked`, unless it takes no part or Rauk does not support the
+    /// statement; then the reference's answer is Rauk's. A change is kept if `keep`, and both servers agree.
+    pub fn run(
+        &mut self,
+        schema: &Schema,
+        statement: &Statement,
+        asked: Option<&Statement>,
+        keep: bool,
+    ) -> Result<Answers, Error> {
         self.connect()?;
+        let asked_after =
+            |rauk: &Outcome| asked.filter(|_| rauk.error_code() != Some(NOT_SUPPORTED_YET)).map(Statement::to_string);
         let answers = match statement {
-            Statement::Query(query) => {
-                let sql = query.to_string();
-                let rauk = self.tested.run(&sql);
-                let is_one_sided = alone || rauk.error_code() == Some(NOT_SUPPORTED_YET);
-                let reference = if is_one_sided { rauk.clone() } else { self.reference.run(&sql) };
+            Statement::Query(_) => {
+                let rauk = self.tested.run(&statement.to_string());
+                let reference = asked_after(&rauk).map_or(rauk.clone(), |sql| self.reference.run(&sql));
                 Answers { reference, rauk, contents: Vec::new() }
             }
             Statement::View { twice, .. } => {
-                let sql = statement.to_string();
-                let rauk = through_view(&mut self.tested, &sql, *twice);
-                let is_one_sided = alone || rauk.error_code() == Some(NOT_SUPPORTED_YET);
-                let reference =
-                    if is_one_sided { rauk.clone() } else { through_view(&mut self.reference, &sql, *twice) };
+                let rauk = through_view(&mut self.tested, &statement.to_string(), *twice);
+                let other = |sql: String| through_view(&mut self.reference, &sql, *twice);
+                let reference = asked_after(&rauk).map_or(rauk.clone(), other);
                 Answers { reference, rauk, contents: Vec::new() }
             }
-            Statement::ThroughView { change, .. } => {
+            Statement::ThroughView { .. } => {
                 let (before, behind) = statement.frame().expect("there is a view");
-                let made = self.raw(&before, alone);
+                let made = self.raw(&before);
                 if made.rauk.error_code().is_some() || made.reference.error_code().is_some() {
-                    self.raw(&behind, alone);
+                    self.raw(&behind);
                     return Ok(made);
                 }
-                let answers = self.change(schema, statement, &change.to_string(), alone, keep);
-                self.raw(&behind, alone);
+                let answers = self.change(schema, statement, asked, keep);
+                self.raw(&behind);
                 answers
             }
-            _ => self.change(schema, statement, &statement.to_string(), alone, keep),
+            _ => self.change(schema, statement, asked, keep),
         };
         Ok(answers)
     }
 
-    /// `sql` is the text of the change; tables are read behind it, all of them where actions of foreign keys may have changed others.
-    fn change(&mut self, schema: &Schema, statement: &Statement, sql: &str, alone: bool, keep: bool) -> Answers {
+    /// Tables are read behind it, all of them where actions of foreign keys may have changed others.
+    fn change(&mut self, schema: &Schema, statement: &Statement, asked: Option<&Statement>, keep: bool) -> Answers {
+        let text = |statement: &Statement| match statement {
+            Statement::ThroughView { change, .. } => change.to_string(),
+            other => other.to_string(),
+        };
         self.tested.run("BEGIN");
-        let rauk = self.tested.run(sql);
-        if alone || rauk.error_code() == Some(NOT_SUPPORTED_YET) {
+        let rauk = self.tested.run(&text(statement));
+        let Some(asked) = asked.filter(|_| rauk.error_code() != Some(NOT_SUPPORTED_YET)) else {
             self.tested.run("ROLLBACK");
             return Answers { reference: rauk.clone(), rauk, contents: Vec::new() };
-        }
+        };
         self.reference.run("BEGIN");
-        let reference = self.reference.run(sql);
+        let reference = self.reference.run(&text(asked));
         let mut contents = Vec::new();
         if rauk.error_code().is_none() && reference.error_code().is_none() {
             let related = schema.tables.iter().any(|table| !table.foreign.is_empty());
@@ -302,7 +319,7 @@ impl Pair {
             }
         }
         let answers = Answers { reference, rauk, contents };
-        let end = if keep && answers.difference(statement).is_none() { "COMMIT" } else { "ROLLBACK" };
+        let end = if keep && answers.difference(asked).is_none() { "COMMIT" } else { "ROLLBACK" };
         if end == "COMMIT" {
             self.copied = None;
         }

@@ -87,7 +87,7 @@ impl Feature {
         ALL[self as usize].1
     }
 
-    /// MariaDB 10.11 has it; of the others Rauk is judged alone.
+    /// MariaDB 10.11 has it; the others are said to it in other words (`dialect`), where there are any.
     pub fn is_in_reference(self) -> bool {
         use Feature::*;
         !matches!(self, Lateral | Grouping | ChangeWith | AnyValue | TableStatement | ValuesStatement)
@@ -237,7 +237,7 @@ impl Features {
 }
 
 /// The query names a table that is not its own.
-fn is_correlated(query: &Query) -> bool {
+pub fn is_correlated(query: &Query) -> bool {
     let (mut own, mut named) = (Vec::new(), Vec::new());
     visit::query(&mut query.clone(), &mut |node| match node {
         NodeMut::From(From::Table { alias, .. } | From::Derived { alias, .. }) => own.push(alias.clone()),

@@ -199,7 +199,7 @@ impl Binder<'_> {
             _ => computed_column(expr.ty, expr.nullable, String::new()),
         };
         result.name = name;
-        result.ty = expr.ty;
+        result.ty = expr::result_type(expr);
         result.nullable = expr.nullable;
         self.columns.add(Column { ty: expr.ty, nullable: expr.nullable, coercibility: expr.coercibility, result })
     }

@@ -48,12 +48,13 @@ pub(super) fn may_gather(plan: &InsertPlan, rows: Option<u64>, txn: &Transaction
 impl Insert<'_> {
     /// Takes a row that is ready, and writes what has gathered when that is enough.
     pub(super) async fn gather(&mut self, values: Vec<Value>, number: Number) -> Result<(), MysqlError> {
-        if self.gathered.useless {
-            return self.write(values, number, vec![]).await;
-        }
         if self.context.warnings.len() != self.gathered.warnings {
             // Its warnings stand behind those that the rows before it may still bring.
             self.write_gathered().await?;
+        }
+        // Asked when no row waits: a later row must not pass one that does.
+        if self.gathered.useless {
+            return self.write(values, number, vec![]).await;
         }
         let gathered = &mut self.gathered;
         gathered.bytes += values.iter().map(|value| size_of::<Value>() + heap_length(value)).sum::<usize>();

@@ -72,6 +72,7 @@ pub(crate) use convert::{coded_bytes as bytes_of, text as text_of, to_datetime, 
 pub use deep::Deep;
 pub(crate) use display::{Named, Names, readable};
 pub use fulltext::SearchMode;
+pub(crate) use functions::digits::result_type;
 pub(crate) use functions::json::elements::{AskedElements, INDEX_NAME, by_elements, constant_document, sought};
 pub(crate) use functions::{ANY_VALUE, Collected, crc32, is_spatial_test, locale};
 pub(crate) use subquery::{Awaited, is_pending, pending};
@@ -628,7 +629,12 @@ pub(crate) fn converted_to(expr: Expr, ty: &DataType) -> Expr {
     let is_digits = expr.ty.kind == TypeKind::Bit && ty.is_bytes();
     let expr = if is_digits { bind_sorted(expr) } else { expr };
     let is_new_year = ty.kind == TypeKind::Year && !matches!(expr.ty.kind, TypeKind::Year | TypeKind::Null);
+    let cast_to = matches!(expr.kind, ExprKind::Cast(_)).then_some(expr.ty);
     let converted = bind_converted(expr, ty);
+    // What a cast does is its type: CHAR(2) cuts, also beside a longer text.
+    if cast_to == Some(converted.ty) {
+        return converted;
+    }
     if is_new_year {
         // Two digits are a year, as where they are stored.
         let nullable = converted.nullable;

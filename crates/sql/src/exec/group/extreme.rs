@@ -19,6 +19,7 @@ impl Extreme {
     /// `less`: MIN.
     #[inline]
     pub fn push(&mut self, value: ValueRef<'_>, ty: &DataType, less: bool, memory: &Memory) -> Result<(), MysqlError> {
+        let mut has_key = false;
         let better = match (self.best.as_ref().map(Value::as_ref), value) {
             (None, _) => true,
             (Some(ValueRef::Int(known)), ValueRef::Int(v)) => is_better(v, known, less),
@@ -28,7 +29,12 @@ impl Extreme {
             (Some(ValueRef::Date(known)), ValueRef::Date(v)) => is_better(v, known, less),
             (Some(ValueRef::DateTime(known)), ValueRef::DateTime(v)) => is_better(v, known, less),
             (Some(ValueRef::Timestamp(known)), ValueRef::Timestamp(v)) => is_better(v, known, less),
+            // A signed and an unsigned number.
+            (Some(known @ (ValueRef::Int(_) | ValueRef::UInt(_))), v @ (ValueRef::Int(_) | ValueRef::UInt(_))) => {
+                is_better(v.as_integer(), known.as_integer(), less)
+            }
             (Some(known), v) => {
+                has_key = true;
                 if self.key.is_empty() {
                     append_key(known, ty, false, &mut self.key);
                 }
@@ -42,6 +48,10 @@ impl Extreme {
             }
         };
         if better {
+            if !has_key {
+                // It is of the value before.
+                self.key.clear();
+            }
             if matches!(value, ValueRef::Str(_) | ValueRef::Bytes(_) | ValueRef::Json(_)) {
                 let known = self.best.as_ref().map_or(0, heap_bytes);
                 let length = crate::expr::Val::Ref(value).bytes();

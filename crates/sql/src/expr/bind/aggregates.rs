@@ -84,11 +84,15 @@ impl Binder<'_> {
             return Err(syntax(name));
         }
         let mut arguments = Vec::with_capacity(items.len());
+        let mut bits = Vec::new();
         for item in items {
             use AggregateFunction::{Collect, Count, GroupConcat, JsonArrayAgg, JsonObjectAgg, Max, Min};
             let numeric = !matches!(function, Count | Min | Max | GroupConcat | JsonArrayAgg | JsonObjectAgg | Collect);
             let documents = matches!(function, JsonArrayAgg | JsonObjectAgg);
             let bound = if documents { self.bind_for_document(item)? } else { self.bind(item)? };
+            if bound.ty.kind == TypeKind::Bit {
+                bits.push(arguments.len());
+            }
             arguments.push(match function {
                 _ if numeric => as_number(bound),
                 // By text, as MySQL has it.
@@ -113,6 +117,12 @@ impl Binder<'_> {
                 expr => self.bind(expr)?,
             };
             order_by.push((key, order.descending));
+        }
+        if concatenates && (distinct || !order_by.is_empty()) {
+            for at in bits {
+                let number = std::mem::replace(&mut arguments[at], Expr::null());
+                arguments[at] = members::as_digits(number);
+            }
         }
         let separator = call.separator.clone();
         let (ty, coercibility) = self.aggregate_type(function, &arguments)?;

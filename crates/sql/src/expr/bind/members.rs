@@ -39,7 +39,7 @@ pub fn as_shown(expr: Expr) -> Expr {
         TypeKind::Enum | TypeKind::Set => as_text(expr),
         TypeKind::Bit => {
             let ty = DataType::varbinary(expr.ty.length.div_ceil(8));
-            cast(expr, ty)
+            Expr { coercibility: types::IMPLICIT, ..cast(expr, ty) }
         }
         _ => {
             let ty = text_type(text_length(&expr.ty), Collation::Utf8mb4Bin);
@@ -56,6 +56,12 @@ pub fn as_sorted(expr: Expr) -> Expr {
         TypeKind::Enum | TypeKind::Set => expr,
         _ => as_shown(expr),
     }
+}
+
+/// The digits of a BIT's number, as the bytes that a BIT is beside texts.
+pub fn as_digits(number: Expr) -> Expr {
+    let ty = DataType::varbinary(types::text_length(&number.ty) as u32);
+    Expr { coercibility: types::IMPLICIT, ..cast(number, ty) }
 }
 
 /// The number that a value is in a document: BIT is none.

@@ -110,8 +110,8 @@ pub(super) fn set(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &
         let bits = number as u64 & all;
         return if i128::from(bits) == number { Ok(Value::UInt(bits)) } else { target.truncated(Value::UInt(bits)) };
     }
-    let text = stored_text(value, from, to);
-    let text = text.trim_end_matches(' ');
+    let given = stored_text(value, from, to);
+    let text = given.trim_end_matches(' ');
     let (mut bits, mut found) = (0, true);
     if !text.is_empty() {
         for item in text.split(',') {
@@ -122,9 +122,10 @@ pub(super) fn set(value: ValueRef<'_>, from: &DataType, to: &DataType, target: &
             }
         }
     }
-    if bits == 0 && !text.is_empty() && text.len() < 22 {
-        let parsed = parse_int_prefix(text.as_bytes());
-        let number = parsed.consumed == text.len() && !parsed.overflow;
+    // Of the text with its spaces, which are no number either.
+    if bits == 0 && !given.is_empty() && given.len() < 22 {
+        let parsed = parse_int_prefix(given.as_bytes());
+        let number = !text.is_empty() && parsed.consumed == given.len() && !parsed.overflow;
         return match u64::try_from(parsed.value) {
             Ok(bits) if number && bits <= all => Ok(Value::UInt(bits)),
             _ => target.truncated(Value::UInt(0)),

@@ -16,6 +16,7 @@ mod bounds;
 mod calendar;
 pub(super) mod clock;
 mod date_format;
+pub(crate) mod digits;
 pub(super) mod full_text;
 mod gtid;
 mod information;
