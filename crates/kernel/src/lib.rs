@@ -20,7 +20,7 @@ pub use budget::MemoryBudget;
 pub use partition::{
     Access, CopyCursor, Found, Horizon, LockMode, Lookup, LookupPosition, MANY, ManyRead, NAMES, Partition, Prepared,
     Probe, ReadAt, Refusal, ScanEnd, ScanPosition, ScanRequest, ScanRow, SliceError, SliceRow, Span, Stop, Verb,
-    Verdict, WaitPolicy, Write, slice_rows,
+    Verdict, WaitPolicy, Write, slice_partition, slice_rows,
 };
 pub use prefetch::prefetch;
 pub use row_store::RowId;

@@ -7,14 +7,14 @@
 //! 1 bucket table layout length row       put
 //! 2 bucket table length key              delete
 //! 3 table bound                          counter
-//! 4 partition length bytes               stream
+//! 4 group length bytes                   stream
 //! 5 bucket table layout length row       put of a sparse row (`rauk_types::row::sparse`)
 //! ```
-//! A node of a cluster logs what the replicas of its partitions tell it to: records of their streams, whose bytes mean something to them only. A node that is alone has no such records.
+//! A node of a cluster logs what its replicas of groups tell it to: records of their streams, whose bytes mean something to them only. A node that is alone has no such records.
 //!
 //! [`changes`] reads any bytes without panicking: what is not a payload ends in one error.
 use crate::varint;
-use rauk_types::{PartitionId, TableId, Timestamp};
+use rauk_types::{GroupId, TableId, Timestamp};
 
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
@@ -62,10 +62,10 @@ impl CommitBuilder {
         varint::put(&mut self.bytes, bound);
     }
 
-    /// A record of a partition's replica.
-    pub fn stream(&mut self, partition: PartitionId, bytes: &[u8]) {
+    /// A record of a group's replica.
+    pub fn stream(&mut self, group: GroupId, bytes: &[u8]) {
         self.bytes.push(STREAM);
-        varint::put(&mut self.bytes, partition.0.into());
+        varint::put(&mut self.bytes, group.0.into());
         self.slice(bytes);
     }
 
@@ -113,9 +113,9 @@ pub enum Change<'a> {
         table: TableId,
         bound: u64,
     },
-    /// A record of a partition's replica in a cluster.
+    /// A record of a group's replica in a cluster.
     Stream {
-        partition: PartitionId,
+        group: GroupId,
         bytes: &'a [u8],
     },
 }
@@ -181,7 +181,7 @@ fn take_change<'a>(rest: &mut &'a [u8]) -> Option<Change<'a>> {
         },
         DELETE => Change::Delete { bucket: small(rest)?, table: table(rest)?, key: varint::take_slice(rest)? },
         COUNTER => Change::Counter { table: table(rest)?, bound: varint::take(rest)? },
-        STREAM => Change::Stream { partition: PartitionId(small(rest)?), bytes: varint::take_slice(rest)? },
+        STREAM => Change::Stream { group: GroupId(small(rest)?), bytes: varint::take_slice(rest)? },
         _ => return None,
     })
 }
@@ -221,7 +221,7 @@ mod tests {
                     Op::Sparse(b, t, l, r) => builder.put_sparse(*b, TableId(*t), *l, r),
                     Op::Delete(b, t, k) => builder.delete(*b, TableId(*t), k),
                     Op::Counter(t, b) => builder.counter(TableId(*t), *b),
-                    Op::Stream(p, b) => builder.stream(PartitionId(*p), b),
+                    Op::Stream(p, b) => builder.stream(GroupId(*p), b),
                 }
             }
             let read: Vec<_> = changes(builder.payload()).map(Result::unwrap).collect();
@@ -230,7 +230,7 @@ mod tests {
                 Op::Sparse(b, t, l, r) => Change::Sparse { bucket: *b, table: TableId(*t), layout: *l, row: r },
                 Op::Delete(b, t, k) => Change::Delete { bucket: *b, table: TableId(*t), key: k },
                 Op::Counter(t, b) => Change::Counter { table: TableId(*t), bound: *b },
-                Op::Stream(p, b) => Change::Stream { partition: PartitionId(*p), bytes: b },
+                Op::Stream(p, b) => Change::Stream { group: GroupId(*p), bytes: b },
             }).collect();
             prop_assert_eq!(read, expected);
             // Cut anywhere: whole changes, then at most one error.
@@ -254,7 +254,7 @@ mod tests {
         builder.put(300, TableId(5), 2, b"row");
         builder.delete(3839, TableId(200), b"key");
         builder.counter(TableId(5), 1 << 20);
-        builder.stream(PartitionId(8), b"entry");
+        builder.stream(GroupId(8), b"entry");
         builder.put_sparse(300, TableId(5), 2, b"sparse");
         let expected: &[u8] =
             b"\x01\xac\x02\x05\x02\x03row\x02\xff\x1d\xc8\x01\x03key\x03\x05\x80\x80\x40\x04\x08\x05entry\x05\xac\x02\x05\x02\x06sparse";

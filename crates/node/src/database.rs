@@ -401,7 +401,7 @@ impl Database {
         cluster.close();
         for partition in 0..self.node.partition_count() {
             self.node.on_partition(partition, Class::Background, |_| ()).await;
-            drop(cluster.slot(partition).state.lock());
+            drop(cluster.slot_of(partition).state.lock());
         }
         self.node.group.flush_all().await?;
         checkpoint::note_fenced(&self.node, cluster.me().process).await

@@ -160,9 +160,7 @@ impl Node {
     pub fn partition_of(&self, bucket: u16) -> u16 {
         match self.cluster() {
             None => route::partition_of(bucket, self.partition_count()),
-            // The last one is for tables that every node has.
-            Some(_) if bucket == route::EVERYWHERE => self.partition_count() - 1,
-            Some(_) => route::partition_of(bucket, self.spread()),
+            Some(cluster) => cluster.layout().partition_of(bucket),
         }
     }
 

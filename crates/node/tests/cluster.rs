@@ -114,8 +114,8 @@ fn commits_wait_for_cuts_and_a_fenced_process_brings_its_memory_back() {
         let id = silent.id;
         // It has the only memory of a partition, others have that of the rest and of the common one, and none is on its way to another node: each leads one, so none is to move.
         world.wait("each leads", |group| {
-            let (common, partitions) = group.partitions.split_last().expect("one is common");
-            let settled = |p: &rauk_manage::group::PartitionState| p.primary.is_some_and(|m| p.placed == [m.node]);
+            let (common, partitions) = group.replication_groups.split_last().expect("one is common");
+            let settled = |p: &rauk_manage::group::ReplicationGroup| p.primary.is_some_and(|m| p.placed == [m.node]);
             let leads = |node: &world::Node| partitions.iter().any(|p| p.placed == [node.id]);
             let common_stays = common.in_sync.iter().any(|member| member.node != id);
             partitions.iter().all(settled) && nodes.iter().chain([&silent]).all(leads) && common_stays
@@ -129,7 +129,11 @@ fn commits_wait_for_cuts_and_a_fenced_process_brings_its_memory_back() {
         let refused = loop {
             let group = world.group();
             let late = std::time::Instant::now() >= end;
-            assert!(!late, "commits never wait: {last:?}, {acknowledged:?}, {:?}, {:?}", group.cut, group.partitions);
+            assert!(
+                !late,
+                "commits never wait: {last:?}, {acknowledged:?}, {:?}, {:?}",
+                group.cut, group.replication_groups
+            );
             match insert(&nodes[0].db, next).await {
                 Ok(()) => acknowledged.push(next),
                 Err(NodeError::Unavailable(why)) if why.contains("commits wait") => break why,
@@ -196,10 +200,10 @@ fn replicas_are_changed_while_the_cluster_works() {
 fn what_others_hold_is_forgotten() {
     let (world, mut nodes) = three(3);
     let holders = |nodes: &[world::Node]| {
-        let mut holders = [0; 4];
+        let mut holders = [0; 8];
         for node in nodes {
             let report = node.db.report(rauk_node::member::report::Wanted::Partitions);
-            for p in report.partitions.iter().filter(|p| p.whole && p.last > 0 && p.partition.0 < 4) {
+            for p in report.partitions.iter().filter(|p| p.whole && p.last > 0 && p.partition.0 < 8) {
                 holders[usize::from(p.partition.0)] += 1;
             }
         }
@@ -207,7 +211,7 @@ fn what_others_hold_is_forgotten() {
     };
     let until = |nodes: &[world::Node], wanted: usize| {
         let end = std::time::Instant::now() + Duration::from_secs(40);
-        while holders(nodes) != [wanted; 4] {
+        while holders(nodes) != [wanted; 8] {
             assert!(std::time::Instant::now() < end, "{:?} nodes have the partitions", holders(nodes));
             std::thread::sleep(Duration::from_millis(50));
         }
@@ -294,9 +298,9 @@ fn a_node_that_is_cut_off_stops_serving_and_must_begin_anew() {
         assert!(std::time::Instant::now() < end, "it is not taken for gone");
         std::thread::sleep(Duration::from_millis(10));
     }
-    let partitions = world.group().partitions.len() as u16;
-    assert!((0..partitions).all(|p| nodes[2].db.member().unwrap().may_serve(p).is_none()));
-    world.wait("other primaries", |group| group.partitions.iter().all(|p| p.primary.is_some()));
+    let mut partitions = nodes[2].db.member().unwrap().layout().partitions();
+    assert!(partitions.all(|p| nodes[2].db.member().unwrap().may_serve(p).is_none()));
+    world.wait("other primaries", |group| group.replication_groups.iter().all(|p| p.primary.is_some()));
     block_on(async {
         for id in 2..20 {
             while let Err(error) = put(&nodes[0].db, id, id).await {
@@ -417,7 +421,7 @@ fn a_fully_replicated_table_is_on_every_node_and_others_are_not_with_it() {
     let world = World::new(3, 4, 2);
     let nodes: Vec<_> = (0..3).map(|n| world.open(n)).collect();
     world.wait_replicas(2);
-    world.wait("replicas on all nodes", |group| group.partitions[4].in_sync.len() == 3);
+    world.wait("replicas on all nodes", |group| group.replication_groups[4].in_sync.len() == 3);
     block_on(async {
         nodes[0].db.create_database("d", Collation::DEFAULT).await.unwrap();
         nodes[0].db.create_table(rauk_types::TableSchema { fully_replicated: true, ..pairs("t") }).await.unwrap();
@@ -437,7 +441,7 @@ fn a_fully_replicated_table_is_on_every_node_and_others_are_not_with_it() {
     // The last commits reach followers with the next word of the primary.
     std::thread::sleep(Duration::from_millis(300));
     for node in &nodes {
-        let rows = node.db.dump_partition(4);
+        let rows = node.db.dump_partition(node.db.member().unwrap().layout().everywhere().0);
         assert_eq!(rows.len(), 40, "on {:?}", node.id);
         let t = node.db.table("d", "t").unwrap().schema().id;
         assert!(rows.keys().all(|(table, _)| *table == t));

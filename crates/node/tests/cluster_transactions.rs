@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_manage::group::GroupCommand;
 use rauk_node::*;
-use rauk_types::{Collation, Covering, IndexId, PartitionId, RowView, TableSchema};
+use rauk_types::{Collation, Covering, GroupId, IndexId, RowView, TableSchema};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,8 +37,8 @@ fn three(table: TableSchema) -> Cluster {
     let nodes: Vec<_> = (0..3).map(|n| world.open(n)).collect();
     // A primary that moves to its preferred node takes the locks of transactions with it.
     world.wait("everything in its place", |group| {
-        let leads = |node: &Node| group.partitions.iter().any(|p| p.primary.is_some_and(|m| m.node == node.id));
-        let mut partitions = group.partitions.iter();
+        let leads = |node: &Node| group.replication_groups.iter().any(|p| p.primary.is_some_and(|m| m.node == node.id));
+        let mut partitions = group.replication_groups.iter();
         nodes.iter().all(leads)
             && partitions.all(|p| p.primary.is_some_and(|m| m.node == p.placed[0]) && p.in_sync.len() == p.placed.len())
     });
@@ -461,7 +461,7 @@ fn a_deadlock_over_nodes_has_one_victim_soon() {
 fn nodes_take_their_transactions_with_them() {
     let mut cluster = three(accounts("t"));
     // Rows are everywhere: one that leads some of them falls.
-    let leads = cluster.world.group().partitions[0].primary.map(|m| m.node);
+    let leads = cluster.world.group().replication_groups[0].primary.map(|m| m.node);
     let at = cluster.nodes.iter().position(|node| Some(node.id) == leads).unwrap();
     let doomed_node = cluster.nodes.remove(at);
     let doomed_table = cluster.tables.remove(at);
@@ -494,8 +494,8 @@ fn nodes_take_their_transactions_with_them() {
         assert!(matches!(error, Some(NodeError::Moved { .. })), "{error:?}");
         assert!(witness.commit().await.is_err());
         world.wait("other primaries", |group| {
-            let partitions = group.partitions.len() - 1;
-            group.partitions[..partitions].iter().all(|p| p.primary.is_some())
+            let partitions = group.replication_groups.len() - 1;
+            group.replication_groups[..partitions].iter().all(|p| p.primary.is_some())
         });
         let mut txn = begin_rr(&nodes[1].db, &tables[1]).await;
         for id in 0..32 {
@@ -672,8 +672,7 @@ fn a_statement_whose_last_write_is_refused_leaves_nothing() {
 fn a_scan_that_waits_does_not_go_on_in_another_view() {
     let cluster = three(accounts("t"));
     let Cluster { world, nodes, tables, .. } = &cluster;
-    let partition = PartitionId(0);
-    let led = world.group().partitions[0].clone();
+    let led = world.group().replication_groups[0].clone();
     let at = nodes.iter().position(|node| Some(node.id) == led.primary.map(|m| m.node)).unwrap();
     let (here, table) = (&nodes[at].db, &tables[at]);
     let other = (at + 1) % 3;
@@ -691,10 +690,10 @@ fn a_scan_that_waits_does_not_go_on_in_another_view() {
         let scanned = {
             let mut scanning = Box::pin(try_scan(&mut txn, table, ScanSpec { lock: EXCLUSIVE, ..whole() }));
             assert!(futures::poll!(scanning.as_mut()).is_pending());
-            let version = world.group().partitions[0].version;
-            world.propose(GroupCommand::Relieve { partition, version });
+            let version = world.group().replication_groups[0].version;
+            world.propose(GroupCommand::Relieve { group: GroupId(0), version });
             world.wait("the same process leads again", |group| {
-                group.partitions[0].view > led.view && group.partitions[0].primary == led.primary
+                group.replication_groups[0].view > led.view && group.replication_groups[0].primary == led.primary
             });
             holder.rollback();
             assert!(read(&nodes[other].db, &tables[other], rows[0]).await.is_some());

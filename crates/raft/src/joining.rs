@@ -292,6 +292,7 @@ mod tests {
             id: [1; 16],
             name: name.clone(),
             partitions: 4,
+            groups: None,
             replicas: 1,
             durability,
             replace_after: DEFAULT_REPLACE_AFTER,

@@ -305,6 +305,12 @@ pub const KEYS: &[Key] = &[
         |s, v| cluster::replicas(v).map(|x| s.cluster.replicas = Some(x))
     ),
     key!(
+        "groups",
+        "N",
+        "Member of a cluster: replication groups of a cluster that is founded. A transaction within one group is one log entry; at most as many nodes lead as there are groups; 0: one a partition [default: 0]",
+        |s, v| cluster::groups(v).map(|x| s.cluster.groups = x)
+    ),
+    key!(
         "replace-after",
         "SECONDS",
         "Member of a cluster: others get the replicas of a node that is down for so long; counts when it is founded [default: 60]",

@@ -17,7 +17,7 @@ const PARTS: &[(&str, &str)] = &[
     ),
     (
         "Partitions",
-        "SELECT partition_id AS `partition`, view_number AS view, primary_node AS `primary`, in_sync, \
+        "SELECT partition_id AS `partition`, group_id AS `group`, view_number AS view, primary_node AS `primary`, in_sync, \
          CONCAT(in_sync_count, ' of ', wanted) AS replicas, joining, lag_entries AS `lag`, health FROM rauk.partitions ORDER BY partition_id",
     ),
 ];

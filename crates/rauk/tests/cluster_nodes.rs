@@ -181,7 +181,10 @@ fn the_last_replica_is_not_forgotten() {
     let mut connection = nodes[0].connect();
     until("it is down", || run(&mut connection, "SELECT status FROM rauk.nodes WHERE node_id = 3") == ["down"]);
     let text = connection.query_drop("ALTER CLUSTER FORGET NODE 3").unwrap_err().to_string();
-    assert!(text.contains("no node that is up has the whole of partition") && text.contains("node 3 has"), "{text}");
+    assert!(
+        text.contains("no node that is up has the whole of replication group") && text.contains("node 3 has"),
+        "{text}"
+    );
     nodes[2].restart();
     until_healthy(&nodes[0], 3);
     assert_eq!(run(&mut connection, "SELECT COUNT(*), SUM(v) FROM d.t"), ["500 | 124750"]);

@@ -18,9 +18,13 @@ impl IndexId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ColumnId(pub u16);
 
-/// A partition of a node.
+/// A partition: a set of buckets, and the unit of execution (one guard).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct PartitionId(pub u16);
+
+/// A replication group: partitions with the same replicas, and the unit of replication (one stream).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct GroupId(pub u16);
 
 /// A transaction of one node and incarnation. Zero is nobody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -48,11 +52,11 @@ pub struct NodeId(pub u16);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ProcessId(pub u32);
 
-/// Number of a view of a partition: who leads it. Only grows; a view belongs to one process.
+/// Number of a view of a replication group: who leads it. Only grows; a view belongs to one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct View(pub u64);
 
-/// Place of an entry in a partition's stream: 1, 2, 3 … over all views. Zero is before the first.
+/// Place of an entry in a group's stream: 1, 2, 3 … over all views. Zero is before the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Position(pub u64);
 

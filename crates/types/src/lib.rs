@@ -21,6 +21,7 @@ pub mod ids;
 pub mod index_keys;
 pub mod json;
 pub mod key;
+pub mod layout;
 pub mod members;
 pub mod result;
 pub mod row;
@@ -38,10 +39,13 @@ pub use error::{ErrorClass, MysqlError};
 pub use foreign::{ForeignKey, ReferenceAction};
 pub use fulltext::{TextParser, WordKeys};
 pub use geometry::{Geometry, GeometryKind};
-pub use ids::{ColumnId, IndexId, Member, NodeId, PartitionId, Position, ProcessId, TableId, Timestamp, TxnId, View};
+pub use ids::{
+    ColumnId, GroupId, IndexId, Member, NodeId, PartitionId, Position, ProcessId, TableId, Timestamp, TxnId, View,
+};
 pub use index_keys::{IndexKeys, RowKeys};
 pub use json::JsonRef;
 pub use key::{KeyDef, KeyPart};
+pub use layout::Layout;
 pub use members::Members;
 pub use row::{Covering, Field, FieldKind, LargeValue, RowImage, RowLayout, RowView};
 pub use schema::{

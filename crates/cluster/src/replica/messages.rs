@@ -4,7 +4,7 @@
 //! looked at) and are checked by [`super::Replay`].
 
 use bytes::Bytes;
-use rauk_types::{Member, PartitionId, Position, View};
+use rauk_types::{GroupId, Member, Position, View};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -22,24 +22,24 @@ pub struct Entry {
     pub record: Bytes,
 }
 
-/// What the manage group has decided about a partition. Versions only grow; one with an older version than what is known is passed over. `joining` may change
+/// What the control plane has decided about a group. Versions only grow; one with an older version than what is known is passed over. `joining` may change
 /// without a new version: a process that is left out of it then is gone for ever (who was asked to join under this version and is not listed any more, is
 /// never taken in under it).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
-    pub partition: PartitionId,
+    pub group: GroupId,
     pub version: u64,
     pub view: View,
-    /// `None`: nobody leads until the group has named one.
+    /// `None`: nobody leads until the control plane has named one.
     pub primary: Option<Member>,
     /// The primary among them.
     pub in_sync: Vec<Member>,
-    /// Processes that are to hold the partition and do not yet: the primary brings them what they lack.
+    /// Processes that are to hold the group and do not yet: the primary brings them what they lack.
     pub joining: Vec<Member>,
 }
 
 impl Assignment {
-    /// Whether the process is to hold the partition at all.
+    /// Whether the process is to hold the group at all.
     pub fn names(&self, member: Member) -> bool {
         self.in_sync.contains(&member) || self.joining.contains(&member)
     }
@@ -47,7 +47,7 @@ impl Assignment {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Holds nothing of the partition.
+    /// Holds nothing of the group.
     None,
     /// Follows the primary's stream, or waits for one.
     Follower,
@@ -60,13 +60,13 @@ pub enum Role {
 /// How far a replica's contents are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Contents {
-    /// All entries up to the last are here: the partition can be read and led.
+    /// All entries up to the last are here: the group can be read and led.
     Whole,
     /// A copy is under way, or was cut off: rows may be missing.
     Partial,
 }
 
-/// Between replicas of one partition. The envelope says which processes it is from and to (members of other incarnations never get here: rule 21).
+/// Between replicas of one group. The envelope says which processes it is from and to (members of other incarnations never get here: rule 21).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
     /// Primary → replica: `entries` follow directly on `previous`; everything up to `stable` is stable. Also without entries, to tell `stable`.
@@ -79,7 +79,7 @@ pub enum Message {
     Mismatch { view: View, last: EntryId, history: Vec<EntryId>, floor: Position, stable: EntryId, contents: Contents },
     /// Primary → joiner: forget everything; entries will follow on `from`, rows come in slices. `state`: an encoded [`crate::TxnTable`] at `from`.
     CopyBegin { view: View, copy: u64, from: EntryId, stable: Position, history: Vec<EntryId>, state: Bytes },
-    /// Primary → joiner: a slice of rows as they were when everything up to `at` was in the partition. `last`: no more slices.
+    /// Primary → joiner: a slice of rows as they were when everything up to `at` was in the group. `last`: no more slices.
     CopySlice { view: View, copy: u64, number: u32, at: Position, rows: Bytes, last: bool },
     /// Joiner → primary: this slice is in (on disk, at `fsync`); `None`: ready for the first. The last slice is answered when the copy is whole (on disk).
     CopyTaken { view: View, copy: u64, number: Option<u32> },
@@ -101,7 +101,7 @@ pub enum LogRecord {
     /// The replica as it was when a checkpoint began: restart begins reading here. `kept`: the newest entries, all that are not known to be stable among them
     /// (they are in `state` too, but may be cut, or have to be sent to others).
     /// While a copy is under way ([`super::Replica::copies_in`]), restart has to begin reading at the copy's `Reset`, not here, and the log is kept from there on: rows
-    /// of a partition that is not whole are in no checkpoint.
+    /// of a group that is not whole are in no checkpoint.
     Anchor {
         last: EntryId,
         stable: Position,
@@ -136,7 +136,7 @@ pub enum Output {
     Stable {
         upto: Position,
     },
-    /// Empty the partition and take this state.
+    /// Empty the group and take this state.
     Reset {
         state: Bytes,
     },
@@ -156,12 +156,12 @@ pub enum Output {
     ReadState {
         to: Member,
     },
-    /// Ask the manage group to take a member into the in-sync set: it has all that rule 24 asks for, and counts from now on.
+    /// Ask the control plane to take a member into the in-sync set: it has all that rule 24 asks for, and counts from now on.
     RequestJoin {
         version: u64,
         member: Member,
     },
-    /// Ask the manage group to strike a member that holds everything up (its acknowledgements have stopped).
+    /// Ask the control plane to strike a member that holds everything up (its acknowledgements have stopped).
     RequestStrike {
         version: u64,
         member: Member,

@@ -1,4 +1,4 @@
-//! One replica of one partition: the stream of entries.
+//! One replica of one group: the stream of entries.
 //!
 //! [`Replica`] is a pure block: assignments, messages, proposals, reports of the log and ticks go in; messages, log records, entries and wishes come out, in an order that
 //! the caller keeps. What the entries mean is none of its business ([`crate::transactions`]).
@@ -16,12 +16,12 @@
 //! # Views
 //! A replica follows the newest view it has heard of, from an assignment or from its primary, and refuses everything of older ones (rules 7, 22). A view belongs
 //! to one process: only an assignment that names this very process lets it lead, only if its contents are whole, and only in a view that its log has no entry of. Before its first
-//! assignment a process listens to nobody: the group registers it before it names it to anybody, so its first assignment is at least as new as
+//! assignment a process listens to nobody: the control plane registers it before it names it to anybody, so its first assignment is at least as new as
 //! everything that its predecessor has promised.
 //!
 //! # Why nothing stable is lost
-//! An entry is called stable when all have acknowledged it that could lead next: the in-sync members that the primary knows of, and joiners that it has asked the group to
-//! take in. The group's set has no others, since it grows only by requests of the primary that leads in the present version. What is acknowledged is verified to
+//! An entry is called stable when all have acknowledged it that could lead next: the in-sync members that the primary knows of, and joiners that it has asked the control plane to
+//! take in. The control plane's set has no others, since it grows only by requests of the primary that leads in the present version. What is acknowledged is verified to
 //! be the primary's own stream, and is on disk (`fsync`); and nobody takes it back: older views are refused, and a primary of a newer one has it.
 //! By induction equal [`EntryId`]s are equal streams up to there, for an append says which entry it follows on.
 //! A directory that was put back to an older copy breaks this. A primary that an in-sync member tells of a stable entry which it lacks
@@ -54,7 +54,7 @@ use disk::{Disk, Mark};
 use follower::Following;
 use history::History;
 use primary::Leading;
-use rauk_types::{Member, PartitionId, Position, View};
+use rauk_types::{GroupId, Member, Position, View};
 use std::time::Duration;
 
 /// The stable position is logged after so many times [`Limits::heartbeat`] without an entry that says it.
@@ -63,7 +63,7 @@ const LOG_STABLE: u32 = 100;
 /// The block.
 #[derive(Debug)]
 pub struct Replica {
-    partition: PartitionId,
+    group: GroupId,
     me: Member,
     limits: Limits,
     assignment: Option<Assignment>,
@@ -91,7 +91,7 @@ impl Replica {
     ///
     /// # Panics
     /// If the parts of `restored` do not fit together: [`Replay`] makes them so.
-    pub fn new(partition: PartitionId, me: Member, limits: Limits, restored: Option<Restored>) -> Replica {
+    pub fn new(group: GroupId, me: Member, limits: Limits, restored: Option<Restored>) -> Replica {
         let role = if restored.is_some() { Role::Follower } else { Role::None };
         let restored = restored.unwrap_or(Restored {
             contents: Contents::Whole,
@@ -103,7 +103,7 @@ impl Replica {
         let last = history.last();
         assert!(restored.stable <= last.position, "restored: stable is behind the last entry");
         Replica {
-            partition,
+            group,
             me,
             limits,
             assignment: None,
@@ -123,9 +123,9 @@ impl Replica {
         }
     }
 
-    /// What the manage group has decided; also when it names this process nowhere (its contents stay, and count for nothing).
+    /// What the control plane has decided; also when it names this process nowhere (its contents stay, and count for nothing).
     pub fn on_assignment(&mut self, now: Duration, assignment: &Assignment, out: &mut Outbox) {
-        assert_eq!(assignment.partition, self.partition, "an assignment of another partition");
+        assert_eq!(assignment.group, self.group, "an assignment of another group");
         let known = self.assignment.as_ref();
         if known.is_some_and(|known| assignment.version < known.version || assignment == known) {
             return;
@@ -277,7 +277,7 @@ impl Replica {
         self.contents
     }
 
-    /// Whether the group counts this process among those that have everything.
+    /// Whether the control plane counts this process among those that have everything.
     pub fn is_in_sync(&self) -> bool {
         self.assignment.as_ref().is_some_and(|a| a.in_sync.contains(&self.me))
     }
@@ -311,8 +311,8 @@ impl Replica {
         self.following.copy = None;
     }
 
-    /// The rows here are wanted no more, for others hold the partition (the caller has seen to it that these do not need them either): they are forgotten, in the log too, and this replica is as one whose copy was cut off.
-    /// `state`: of a transaction table without transactions. `false`: it has a part in the partition as far as it knows, or nothing to forget.
+    /// The rows here are wanted no more, for others hold the group (the caller has seen to it that these do not need them either): they are forgotten, in the log too, and this replica is as one whose copy was cut off.
+    /// `state`: of a transaction table without transactions. `false`: it has a part in the group as far as it knows, or nothing to forget.
     pub fn forsake(&mut self, now: Duration, state: Bytes, out: &mut Outbox) -> bool {
         let from = self.history.last();
         let has = from.position.0 > 0 && self.contents == Contents::Whole;

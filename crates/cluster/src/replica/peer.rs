@@ -25,7 +25,7 @@ pub(super) enum Counting {
     No,
     /// Nothing gets stable without it, so that it can catch up with what is; nobody has been asked yet, so this can be given up.
     Held,
-    /// The manage group was asked under this version: only an assignment can say no.
+    /// The control plane was asked under this version: only an assignment can say no.
     Requested {
         version: u64,
         at: Duration,

@@ -1,9 +1,9 @@
-//! What a restart makes of the log records of one partition.
+//! What a restart makes of the log records of one group.
 //!
 //! [`Replay`] takes them in the order of the log and says what is to be done with rows and transaction table, step by step; at its end stands [`Restored`], which
 //! a [`super::Replica`] begins with.
 //!
-//! The log is read from where the newest checkpoint's first anchor stands. The anchors of other partitions come a little later, so there may be records before a partition's own:
+//! The log is read from where the newest checkpoint's first anchor stands. The anchors of other groups come a little later, so there may be records before a group's own:
 //! they are passed over, unless they are the beginning of everything (the first entry of a stream, or of a copy), which is as good as an anchor. An anchor that
 //! agrees with what was read already says nothing new (a checkpoint that was never finished).
 //!
@@ -33,7 +33,7 @@ pub enum Step {
     Install { rows: Bytes },
 }
 
-/// The records contradict each other: the log is damaged, or is not the log of one partition.
+/// The records contradict each other: the log is damaged, or is not the log of one group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     #[error("entry {position} of the stream follows on entry {last} in the log")]
@@ -167,12 +167,12 @@ impl Replay {
         self.history.last()
     }
 
-    /// Whether what was read so far is all of the partition.
+    /// Whether what was read so far is all of the group.
     pub fn is_whole(&self) -> bool {
         if self.started { self.contents == Contents::Whole } else { !self.skipped }
     }
 
-    /// What the replica begins with. `None`: the log says nothing of the partition.
+    /// What the replica begins with. `None`: the log says nothing of the group.
     pub fn finish(self) -> Option<Restored> {
         if !self.started && !self.skipped {
             return None;

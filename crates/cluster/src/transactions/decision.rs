@@ -1,4 +1,4 @@
-//! The rule by which a commit over several partitions is decided: the same for its coordinator and for whoever takes over.
+//! The rule by which a commit over several groups is decided: the same for its coordinator and for whoever takes over.
 //!
 //! All prepared: committed, at the largest of the least times. One refused: aborted. One knows the outcome: that. The rule gives everybody the same
 //! outcome, because a stable prepare and a stable refusal of one participant exclude each other for ever (rules 1, 3), with one exception that does
@@ -8,29 +8,29 @@
 use super::record::Outcome;
 use super::safeguards::{Safeguard, off};
 use super::table::Vote;
-use rauk_types::{PartitionId, Timestamp};
+use rauk_types::{GroupId, Timestamp};
 
-/// A commit over several partitions being decided, by its coordinator or by who takes over.
+/// A commit over several groups being decided, by its coordinator or by who takes over.
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// By participant: the least time that it has prepared for.
-    votes: Vec<(PartitionId, Option<Timestamp>)>,
+    votes: Vec<(GroupId, Option<Timestamp>)>,
     outcome: Option<Outcome>,
 }
 
 impl Decision {
-    pub fn new(participants: &[PartitionId]) -> Decision {
+    pub fn new(participants: &[GroupId]) -> Decision {
         assert!(!participants.is_empty(), "a transaction without participants needs no decision");
-        Decision { votes: participants.iter().map(|partition| (*partition, None)).collect(), outcome: None }
+        Decision { votes: participants.iter().map(|group| (*group, None)).collect(), outcome: None }
     }
 
     /// A participant's vote; the outcome when it is decided now. Votes may come twice and late, and from who is none of the participants (passed over).
-    /// [`Vote::Forgotten`] decides nothing: whoever is still in doubt then learns the outcome from its own partition.
+    /// [`Vote::Forgotten`] decides nothing: whoever is still in doubt then learns the outcome from its own group.
     ///
     /// # Panics
     /// Two known outcomes that differ, or one that a participant's least time excludes: the protocol is broken.
-    pub fn on_vote(&mut self, from: PartitionId, vote: Vote) -> Option<Outcome> {
-        let slot = self.votes.iter_mut().find(|(partition, _)| *partition == from)?;
+    pub fn on_vote(&mut self, from: GroupId, vote: Vote) -> Option<Outcome> {
+        let slot = self.votes.iter_mut().find(|(group, _)| *group == from)?;
         if let Some(known) = self.outcome {
             if let Vote::Decided(outcome) = vote {
                 assert_eq!(known, outcome, "participant {} knows another outcome", from.0);
@@ -60,8 +60,8 @@ impl Decision {
     }
 
     /// Participants that have not voted.
-    pub fn missing(&self) -> Vec<PartitionId> {
-        self.votes.iter().filter(|(_, least)| least.is_none()).map(|(partition, _)| *partition).collect()
+    pub fn missing(&self) -> Vec<GroupId> {
+        self.votes.iter().filter(|(_, least)| least.is_none()).map(|(group, _)| *group).collect()
     }
 
     pub fn outcome(&self) -> Option<Outcome> {
@@ -78,15 +78,15 @@ impl Decision {
 mod tests {
     use super::*;
 
-    const A: PartitionId = PartitionId(1);
-    const B: PartitionId = PartitionId(2);
+    const A: GroupId = GroupId(1);
+    const B: GroupId = GroupId(2);
 
     #[test]
     fn all_prepared_commits_at_the_largest_time() {
         let mut decision = Decision::new(&[A, B]);
         assert_eq!(decision.on_vote(B, Vote::Prepared(Timestamp(9))), None);
         assert_eq!(decision.on_vote(B, Vote::Prepared(Timestamp(9))), None, "a doubled vote counts once");
-        assert_eq!(decision.on_vote(PartitionId(7), Vote::Refused), None, "not a participant");
+        assert_eq!(decision.on_vote(GroupId(7), Vote::Refused), None, "not a participant");
         assert_eq!(decision.missing(), [A]);
         let outcome = Outcome::Committed(Timestamp(9));
         assert_eq!(decision.on_vote(A, Vote::Prepared(Timestamp(4))), Some(outcome));

@@ -1,4 +1,4 @@
-//! What the entries of a partition's stream mean, and how a commit over several partitions is decided.
+//! What the entries of a group's stream mean, and how a commit over several groups is decided.
 //!
 //! | file | what |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | `takeover` | closing a transaction: questions, outcome, confirmations, forgetting; by its coordinator or by who takes over |
 //! | `safeguards` | rules that tests switch off |
 //!
-//! # The life of a transaction over two partitions
+//! # The life of a transaction over two groups
 //! ```text
 //! coordinator     Prepare →  look: nothing, locks held → propose Prepare → Adopt … stable → Answer(Prepared)
 //! Closing         ← votes    all prepared: Committed(largest least time); the client is told
@@ -23,11 +23,11 @@
 //!
 //! # Who must do what
 //! The blocks here keep the rules of docs/cluster-protocols.md, given that their caller does this:
-//! - Every entry, stable position and cut is shown to the table in the order of the replica's outbox, with its effects carried out in the same turn under the partition's guard.
+//! - Every entry, stable position and cut is shown to the table in the order of the replica's outbox, with its effects carried out in the same turn under the group's guard.
 //! - An entry is proposed only after its question in `questions` was answered so in the same turn. Questions are asked by a primary (not one that opens) with a lease,
 //!   and prepares are taken only where the transaction's locks are held (rule 5).
 //! - Answers leave after the lease was checked again (rule 15). What was waited for at a primary that leads no more is void.
-//! - A process that is dead for the manage group is heard no more (rule 21), and its locks go before [`TxnTable::orphans`] is asked.
+//! - A process that is dead for the control plane is heard no more (rule 21), and its locks go before [`TxnTable::orphans`] is asked.
 
 mod decision;
 mod encoding;

@@ -6,7 +6,7 @@
 use super::record::{Outcome, Record};
 use super::safeguards::{Safeguard, off};
 use super::table::{Effect, Part, Standing, TxnTable, Vote};
-use rauk_types::{PartitionId, Position, ProcessId, Timestamp, TxnId};
+use rauk_types::{GroupId, Position, ProcessId, Timestamp, TxnId};
 use std::time::Duration;
 
 /// What a question finds.
@@ -43,9 +43,9 @@ pub struct Contradiction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecided {
     pub txn: TxnId,
-    pub participants: Vec<PartitionId>,
+    pub participants: Vec<GroupId>,
     pub least: Timestamp,
-    /// What this partition says: prepared, or the outcome, if it knows that and others may not.
+    /// What this group says: prepared, or the outcome, if it knows that and others may not.
     pub vote: Vote,
 }
 
@@ -107,8 +107,8 @@ impl TxnTable {
         let propose = Ok(Told::Propose(Record::Decide { txn, outcome }));
         let part = match self.standing.get(&txn) {
             Some(Standing::Part(part)) => part,
-            Some(Standing::Alone { .. }) => return wrong("to be committed in this partition alone"),
-            None if self.commits.time(txn).is_some() => return wrong("committed in this partition alone"),
+            Some(Standing::Alone { .. }) => return wrong("to be committed in this group alone"),
+            None if self.commits.time(txn).is_some() => return wrong("committed in this group alone"),
             None => {
                 return match outcome {
                     // Nobody decides for a commit before it is prepared here: it is forgotten.
@@ -176,7 +176,7 @@ impl TxnTable {
         })
     }
 
-    /// What dead coordinators have left, once `is_live` is `false` for their process and the partition has let go of all their locks (in that order: then no
+    /// What dead coordinators have left, once `is_live` is `false` for their process and the group has let go of all their locks (in that order: then no
     /// prepare of theirs is ever taken again, here or under a later primary, which has learnt of the death too).
     ///
     /// Fences and aborts may then be forgotten at once: whoever still asks makes another fence and hears the same. A commit must be pushed to all first, else
@@ -228,7 +228,7 @@ impl TxnTable {
         pending.into_iter().map(|(_, effect)| effect).collect()
     }
 
-    /// The commit time of a transaction of this partition alone whose entry is not known to be stable. A replica that
+    /// The commit time of a transaction of this group alone whose entry is not known to be stable. A replica that
     /// does not know yet that it is may find that another entry writes over it: that proves that it is, since the
     /// primary had given the lock on.
     pub fn alone_time(&self, txn: TxnId) -> Option<Timestamp> {

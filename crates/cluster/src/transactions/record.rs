@@ -1,11 +1,11 @@
-//! What an entry of a partition's stream says, and its bytes.
+//! What an entry of a group's stream says, and its bytes.
 //!
 //! The bytes are a version and the record in postcard. Reading is strict: another version, bytes that end early or go on after the record, and
 //! values that no primary writes (participants that are not sorted) give `None`. The writes of a record that was read share the memory of the bytes
 //! it was read from, so that an entry is held once, by the stream, the transaction table and the log together.
 
 use bytes::Bytes;
-use rauk_types::{PartitionId, Timestamp, TxnId, View};
+use rauk_types::{GroupId, Timestamp, TxnId, View};
 use serde::{Deserialize, Serialize};
 
 /// First byte of every record.
@@ -22,10 +22,10 @@ pub enum Outcome {
 pub enum Record {
     /// The first entry of a view.
     Opening,
-    /// A transaction of this partition alone: committed at `time` when the entry is stable.
+    /// A transaction of this group alone: committed at `time` when the entry is stable.
     Commit { txn: TxnId, time: Timestamp, writes: Bytes },
-    /// This partition's part of a transaction. `participants`: all of them, sorted. `least`: the least time that it can commit at, as this partition sees it.
-    Prepare { txn: TxnId, participants: Vec<PartitionId>, least: Timestamp, writes: Bytes },
+    /// This group's part of a transaction. `participants`: all of them, sorted. `least`: the least time that it can commit at, as this group sees it.
+    Prepare { txn: TxnId, participants: Vec<GroupId>, least: Timestamp, writes: Bytes },
     /// A prepared transaction is decided.
     Decide { txn: TxnId, outcome: Outcome },
     /// Somebody asked about a transaction that is not known here: it is refused for ever (rule 3).
@@ -41,7 +41,7 @@ pub enum Record {
 enum Borrowed<'a> {
     Opening,
     Commit { txn: TxnId, time: Timestamp, writes: &'a [u8] },
-    Prepare { txn: TxnId, participants: Vec<PartitionId>, least: Timestamp, writes: &'a [u8] },
+    Prepare { txn: TxnId, participants: Vec<GroupId>, least: Timestamp, writes: &'a [u8] },
     Decide { txn: TxnId, outcome: Outcome },
     Fence { txn: TxnId },
     Forget { txns: Vec<TxnId> },
@@ -99,6 +99,6 @@ impl Record {
 }
 
 /// Sorted, without doubles.
-pub(super) fn is_sorted(participants: &[PartitionId]) -> bool {
+pub(super) fn is_sorted(participants: &[GroupId]) -> bool {
     participants.windows(2).all(|pair| pair[0] < pair[1])
 }

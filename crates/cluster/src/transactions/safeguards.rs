@@ -24,7 +24,7 @@ pub(super) enum Safeguard {
     LargestTime,
     /// A commit that a dead coordinator left is told to all before it is forgotten (rule 8).
     OrphansPushed,
-    /// A commit of one partition is remembered, for a coordinator that asks again (rule 32).
+    /// A commit of one group is remembered, for a coordinator that asks again (rule 32).
     CommitRemembered,
 }
 

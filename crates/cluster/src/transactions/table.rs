@@ -1,7 +1,7 @@
-//! The transaction table: what the entries of one partition's stream mean, entry by entry.
+//! The transaction table: what the entries of one group's stream mean, entry by entry.
 //!
 //! # How it works
-//! Every transaction that has left a record and is not forgotten *stands* in the table: alone in this partition ([`Standing::Alone`], until it is stable), or
+//! Every transaction that has left a record and is not forgotten *stands* in the table: alone in this group ([`Standing::Alone`], until it is stable), or
 //! as one part of several ([`Part`]). Entries not stable yet are queued with what they did, so that becoming stable works from the front of the
 //! queue and a cut from its back; both cost the same for each entry however much stands in the table.
 //!
@@ -21,13 +21,13 @@ use super::memory::{Commits, Tombstones};
 use super::record::{Outcome, Record, is_sorted};
 use super::safeguards::{Safeguard, off};
 use bytes::Bytes;
-use rauk_types::{PartitionId, Position, Timestamp, TxnId, View};
+use rauk_types::{GroupId, Position, Timestamp, TxnId, View};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// What happens to the partition's rows, in this order.
+/// What happens to the group's rows, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The transaction's writes stand beside the rows from now on: it may commit at `least` or later. On the primary that wrote the entry they do already.
@@ -51,7 +51,7 @@ pub enum Vote {
     Refused,
     /// It knows the outcome.
     Decided(Outcome),
-    /// It has forgotten the transaction. Of several partitions: every participant had confirmed the outcome. Of one ([`TxnTable::look_alone`]): it is too
+    /// It has forgotten the transaction. Of several groups: every participant had confirmed the outcome. Of one ([`TxnTable::look_alone`]): it is too
     /// long ago to tell.
     Forgotten,
 }
@@ -85,7 +85,7 @@ pub(super) struct Part {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Prepared {
     pub at: Position,
-    pub participants: Vec<PartitionId>,
+    pub participants: Vec<GroupId>,
     pub least: Timestamp,
     /// `None`: it is decided.
     pub writes: Option<Bytes>,
@@ -101,7 +101,7 @@ pub(super) enum Change {
     Forget(Vec<TxnId>),
 }
 
-/// The transactions of one partition, as its stream tells them: the same on every replica that has the same entries.
+/// The transactions of one group, as its stream tells them: the same on every replica that has the same entries.
 #[derive(Clone, Debug, Default)]
 pub struct TxnTable {
     /// Of the last entry.
@@ -291,7 +291,7 @@ impl TxnTable {
             match change {
                 Change::Commit(txn) => {
                     let Some(Standing::Alone { time, writes, .. }) = self.standing.remove(&txn) else {
-                        unreachable!("a commit of one partition stands until it is stable");
+                        unreachable!("a commit of one group stands until it is stable");
                     };
                     self.writes_bytes -= writes.len();
                     if !off(Safeguard::CommitRemembered) {
@@ -340,7 +340,7 @@ impl TxnTable {
             match change {
                 Change::Commit(txn) => {
                     let Some(Standing::Alone { writes, .. }) = self.standing.remove(&txn) else {
-                        unreachable!("a commit of one partition stands until it is stable");
+                        unreachable!("a commit of one group stands until it is stable");
                     };
                     self.writes_bytes -= writes.len();
                     effects.push(Effect::Abort { txn });
@@ -393,7 +393,7 @@ impl TxnTable {
         }
     }
 
-    /// The table of a partition that has gone back to a cut (rule 29). Everything up to the cut's entry is decided, and every process that could ask is over, so nothing is remembered.
+    /// The table of a group that has gone back to a cut (rule 29). Everything up to the cut's entry is decided, and every process that could ask is over, so nothing is remembered.
     pub fn at_cut(position: Position, time: Timestamp, view: View) -> TxnTable {
         let cut = (position > Position(0)).then_some(CutAt { at: position, time, view });
         TxnTable { last: position, stable: position, cuts: cut.into_iter().collect(), ..TxnTable::default() }
@@ -427,7 +427,7 @@ impl TxnTable {
             + self.tombstones.bytes()
     }
 
-    /// Transactions that stand here: not forgotten, and, of one partition, not stable.
+    /// Transactions that stand here: not forgotten, and, of one group, not stable.
     pub fn len(&self) -> usize {
         self.standing.len()
     }

@@ -1,4 +1,4 @@
-//! Closing a transaction over several partitions: the questions until its outcome is known, the outcome until all have confirmed it, and then forgetting.
+//! Closing a transaction over several groups: the questions until its outcome is known, the outcome until all have confirmed it, and then forgetting.
 //!
 //! Its coordinator and whoever takes over do the same ([`Closing`]); they differ in how they begin and in who forgets.
 //! - The *coordinator* has sent prepares and waits for the votes. It asks whoever has not answered in time. It decides for abort only when somebody
@@ -9,7 +9,7 @@
 //! The outcome is told to all participants, the own one too, until they have confirmed it. Then it is forgotten: by the coordinator, and by a take-over only if
 //! the coordinator is dead (rule 8). A take-over beside a living coordinator ends when all have confirmed; the coordinator hears the outcome by asking.
 //!
-//! Whatever happens in the own partition, a take-over is shown in the same turn ([`Closing::on_vote`] with the outcome), and a take-over goes when the partition
+//! Whatever happens in the own group, a take-over is shown in the same turn ([`Closing::on_vote`] with the outcome), and a take-over goes when the group
 //! is not led here any more. What it decides counts only under the lease (rule 15).
 
 use super::decision::Decision;
@@ -17,7 +17,7 @@ use super::questions::Undecided;
 use super::record::Outcome;
 use super::safeguards::{Safeguard, off};
 use super::table::Vote;
-use rauk_types::{PartitionId, TxnId};
+use rauk_types::{GroupId, TxnId};
 use std::time::Duration;
 
 /// What is to be sent to a participant.
@@ -56,7 +56,7 @@ enum Role {
 
 #[derive(Clone, Debug)]
 struct Participant {
-    partition: PartitionId,
+    group: GroupId,
     /// It has confirmed the outcome.
     confirmed: bool,
     /// When it is sent something (again), and what is waited for after that.
@@ -77,21 +77,20 @@ pub struct Closing {
 
 impl Closing {
     /// The coordinator has sent a prepare to each participant.
-    pub fn coordinator(txn: TxnId, participants: &[PartitionId], pace: Pace, now: Duration) -> Closing {
+    pub fn coordinator(txn: TxnId, participants: &[GroupId], pace: Pace, now: Duration) -> Closing {
         Closing::new(txn, Role::Coordinator, participants, pace, now + pace.patience)
     }
 
-    /// The participant `own` takes over: `undecided` is what its table says. `coordinator_is_dead`: as the manage group knows.
-    pub fn take_over(undecided: &Undecided, own: PartitionId, coordinator_is_dead: bool, pace: Pace) -> Closing {
+    /// The participant `own` takes over: `undecided` is what its table says. `coordinator_is_dead`: as the control plane knows.
+    pub fn take_over(undecided: &Undecided, own: GroupId, coordinator_is_dead: bool, pace: Pace) -> Closing {
         let role = Role::TakeOver { coordinator_is_dead };
         let mut closing = Closing::new(undecided.txn, role, &undecided.participants, pace, Duration::ZERO);
         closing.on_vote(own, undecided.vote);
         closing
     }
 
-    fn new(txn: TxnId, role: Role, participants: &[PartitionId], pace: Pace, due: Duration) -> Closing {
-        let participant =
-            |partition: &PartitionId| Participant { partition: *partition, confirmed: false, due, wait: pace.first };
+    fn new(txn: TxnId, role: Role, participants: &[GroupId], pace: Pace, due: Duration) -> Closing {
+        let participant = |group: &GroupId| Participant { group: *group, confirmed: false, due, wait: pace.first };
         Closing {
             txn,
             role,
@@ -103,16 +102,16 @@ impl Closing {
     }
 
     /// What is to be sent now. Call it after every vote and confirmation too, and again at [`Closing::next_due`].
-    pub fn on_tick(&mut self, now: Duration) -> Vec<(PartitionId, Step)> {
+    pub fn on_tick(&mut self, now: Duration) -> Vec<(GroupId, Step)> {
         if self.forgotten {
             return Vec::new();
         }
         let Some(outcome) = self.decision.outcome() else {
             let missing = self.decision.missing();
             let mut steps = Vec::new();
-            for participant in self.participants.iter_mut().filter(|p| missing.contains(&p.partition)) {
+            for participant in self.participants.iter_mut().filter(|p| missing.contains(&p.group)) {
                 if participant.is_due(now, self.pace) {
-                    steps.push((participant.partition, Step::Ask));
+                    steps.push((participant.group, Step::Ask));
                 }
             }
             if off(Safeguard::AbortOnlyOnRefusal) && self.role == Role::Coordinator && !steps.is_empty() {
@@ -122,17 +121,17 @@ impl Closing {
         };
         if self.all_confirmed() && self.may_forget() {
             self.forgotten = true;
-            return self.participants.iter().map(|participant| (participant.partition, Step::Forget)).collect();
+            return self.participants.iter().map(|participant| (participant.group, Step::Forget)).collect();
         }
         let unconfirmed = self.participants.iter_mut().filter(|participant| !participant.confirmed);
-        unconfirmed.filter_map(|p| p.is_due(now, self.pace).then_some((p.partition, Step::Decide(outcome)))).collect()
+        unconfirmed.filter_map(|p| p.is_due(now, self.pace).then_some((p.group, Step::Decide(outcome)))).collect()
     }
 
-    /// A participant has voted, or the own partition has learnt the outcome. Gives the outcome when it is decided by that: it is to be told at once.
+    /// A participant has voted, or the own group has learnt the outcome. Gives the outcome when it is decided by that: it is to be told at once.
     ///
     /// # Panics
     /// As [`Decision::on_vote`].
-    pub fn on_vote(&mut self, from: PartitionId, vote: Vote) -> Option<Outcome> {
+    pub fn on_vote(&mut self, from: GroupId, vote: Vote) -> Option<Outcome> {
         if vote == Vote::Forgotten {
             self.on_forgotten(from);
             return None;
@@ -146,33 +145,33 @@ impl Closing {
 
     /// All had confirmed the outcome, and the coordinator knew it or was dead (rule 8): nothing is left to do. A coordinator to which that is said without
     /// knowing the outcome tells its client that it is unknown; no rule lets that happen.
-    fn on_forgotten(&mut self, from: PartitionId) {
+    fn on_forgotten(&mut self, from: GroupId) {
         if self.decision.outcome().is_some() {
             self.on_confirmed(from);
         } else {
-            self.forgotten |= self.participants.iter().any(|participant| participant.partition == from);
+            self.forgotten |= self.participants.iter().any(|participant| participant.group == from);
         }
     }
 
     /// A participant has the outcome on all its in-sync replicas.
-    pub fn on_confirmed(&mut self, from: PartitionId) {
+    pub fn on_confirmed(&mut self, from: GroupId) {
         if self.decision.outcome().is_none() {
             // An answer to somebody else's outcome, which is not known here.
             return;
         }
-        if let Some(participant) = self.participants.iter_mut().find(|participant| participant.partition == from) {
+        if let Some(participant) = self.participants.iter_mut().find(|participant| participant.group == from) {
             participant.confirmed = true;
         }
     }
 
     /// The participant has another primary now, or said that it cannot answer: what is open with it is sent again at the next tick.
-    pub fn hurry(&mut self, partition: PartitionId) {
-        if let Some(participant) = self.participants.iter_mut().find(|participant| participant.partition == partition) {
+    pub fn hurry(&mut self, group: GroupId) {
+        if let Some(participant) = self.participants.iter_mut().find(|participant| participant.group == group) {
             participant.due = Duration::ZERO;
         }
     }
 
-    /// The manage group has found the coordinator's process dead: a take-over may forget.
+    /// The control plane has found the coordinator's process dead: a take-over may forget.
     pub fn on_coordinator_dead(&mut self) {
         if let Role::TakeOver { coordinator_is_dead } = &mut self.role {
             *coordinator_is_dead = true;
@@ -195,7 +194,7 @@ impl Closing {
         }
         if self.decision.outcome().is_none() {
             let missing = self.decision.missing();
-            return self.participants.iter().filter(|p| missing.contains(&p.partition)).map(|p| p.due).min();
+            return self.participants.iter().filter(|p| missing.contains(&p.group)).map(|p| p.due).min();
         }
         if self.all_confirmed() {
             return self.may_forget().then_some(Duration::ZERO);

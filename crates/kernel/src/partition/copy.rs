@@ -5,18 +5,22 @@
 //! deleted after the copy began comes with the stream, and taking a slice in ([`Partition::restore_slice`]) never replaces what came that way.
 //!
 //! ```text
-//! slice  = version (1): u8 | row …
+//! slice  = version (2): u8 | partition: u16 | row …                             (little-endian)
 //! row    = table: u32 | layout: u16 | time: u64 | length: u32 | bytes …       (little-endian)
 //! cursor = table: u32 | row id: u32                                           (big-endian)
 //! ```
+//! A slice names the partition that it was read from, since a copy may be of several. One of version 1 does not: it is
+//! of a copy of one partition, and was written by an older program.
+//!
 //! Slices and cursors come from other nodes: whatever the bytes are, reading them ends in rows or in an error.
 
 use super::{Partition, Stop};
 use crate::row_store::RowId;
-use rauk_types::{TableId, Timestamp};
+use rauk_types::{PartitionId, TableId, Timestamp};
 use std::fmt;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+const WITHOUT_PARTITION: u8 = 1;
 const ROW_HEADER: usize = 18;
 
 /// Where a copy goes on. The default is the beginning.
@@ -82,12 +86,22 @@ impl fmt::Display for SliceError {
 
 impl std::error::Error for SliceError {}
 
+/// The partition that a slice was read from; `None`: the slice does not say.
+pub fn slice_partition(slice: &[u8]) -> Option<PartitionId> {
+    match slice {
+        [VERSION, low, high, ..] => Some(PartitionId(u16::from_le_bytes([*low, *high]))),
+        _ => None,
+    }
+}
+
 /// The rows of a slice; ends after the first error.
 pub fn slice_rows(slice: &[u8]) -> SliceRows<'_> {
-    match slice.split_first() {
-        None => SliceRows { offset: 0, rest: &[], wrong: Some(SliceError::Malformed { offset: 0 }) },
-        Some((&VERSION, rest)) => SliceRows { offset: 1, rest, wrong: None },
-        Some((&version, _)) => SliceRows { offset: 0, rest: &[], wrong: Some(SliceError::Version(version)) },
+    let wrong = |wrong| SliceRows { offset: 0, rest: &[], wrong: Some(wrong) };
+    match slice {
+        [VERSION, _, _, rest @ ..] => SliceRows { offset: 3, rest, wrong: None },
+        [WITHOUT_PARTITION, rest @ ..] => SliceRows { offset: 1, rest, wrong: None },
+        [] | [VERSION, ..] => wrong(SliceError::Malformed { offset: 0 }),
+        [version, ..] => wrong(SliceError::Version(*version)),
     }
 }
 
@@ -145,6 +159,7 @@ impl Partition {
     pub fn copy_slice(&self, from: CopyCursor, rows: usize, bytes: usize, out: &mut Vec<u8>) -> Option<CopyCursor> {
         out.clear();
         out.push(VERSION);
+        out.extend_from_slice(&self.id.0.to_le_bytes());
         let mut at = from;
         let mut left = rows.max(1);
         // The first table that is there, from the cursor's on.
@@ -154,7 +169,7 @@ impl Partition {
             }
             let fragment = &self.fragments[&table];
             while let Some(id) = fragment.rows.next(RowId(at.row)) {
-                if left == 0 || out.len() >= bytes.max(2) {
+                if left == 0 || out.len() >= bytes.max(4) {
                     return Some(CopyCursor { row: id.0, ..at });
                 }
                 left -= 1;
@@ -202,10 +217,14 @@ mod tests {
             let rows: Vec<SliceRow<'_>> = rows.iter()
                 .map(|(t, l, s, r)| SliceRow { table: TableId(*t), layout: *l, time: Timestamp(*s), row: r })
                 .collect();
-            let mut slice = vec![VERSION];
+            let mut old = vec![WITHOUT_PARTITION];
+            let mut slice = vec![VERSION, 5, 1];
             rows.iter().for_each(|row| put_row(&mut slice, row));
+            rows.iter().for_each(|row| put_row(&mut old, row));
             let read: Vec<_> = slice_rows(&slice).map(Result::unwrap).collect();
             prop_assert_eq!(&read, &rows);
+            prop_assert_eq!(&slice_rows(&old).map(Result::unwrap).collect::<Vec<_>>(), &rows);
+            prop_assert_eq!((slice_partition(&slice), slice_partition(&old)), (Some(PartitionId(261)), None));
             for cut in 0..slice.len() {
                 let read: Vec<_> = slice_rows(&slice[..cut]).collect();
                 let good = read.iter().take_while(|r| r.is_ok()).count();

@@ -66,7 +66,7 @@ use crate::row_store::RowId;
 use crate::status::TxnRef;
 use crate::times::TimeBounds;
 use collect::Garbage;
-pub use copy::{CopyCursor, SliceError, SliceRow, slice_rows};
+pub use copy::{CopyCursor, SliceError, SliceRow, slice_partition, slice_rows};
 use fragment::{Fragment, KeyList};
 use hashbrown::HashMap;
 use locks::LockTable;
@@ -314,6 +314,14 @@ impl Partition {
     /// What commit times here are above, for whoever picks them.
     pub fn times(&self) -> &Arc<TimeBounds> {
         &self.times
+    }
+
+    /// From here on these bounds are this partition's, raised to what its own were: those of a group, whose commits have
+    /// one time in all of its partitions.
+    pub fn share_times(&mut self, times: &Arc<TimeBounds>) {
+        times.raise_max_read(self.times.max_read());
+        times.raise_finished(self.times.finished());
+        self.times = times.clone();
     }
 
     /// What commits from now on is above `time`: before a read at that snapshot looks, wherever it looks.

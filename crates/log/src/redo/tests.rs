@@ -222,10 +222,10 @@ fn refuses_missing_segments_foreign_and_newer_files() {
     assert!(message(read(&disk, 8192, Lsn(0), end)).contains("redo/0002.redo is damaged at byte 0"));
     let mut header = [0; 64];
     disk.open("redo/0001.redo", false).unwrap().read_exact_at(&mut header, 0).unwrap();
-    header[8] = 4;
+    header[8] = 5;
     file.write_all_at(&header, 0).unwrap();
     let newer = message(read(&disk, 8192, Lsn(0), Lsn(0)));
-    assert!(newer.contains("redo/0002.redo has format version 4") && newer.contains("up to 3"), "{newer}");
+    assert!(newer.contains("redo/0002.redo has format version 5") && newer.contains("up to 4"), "{newer}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What can be said to the manage group, and what it answers.
+//! What can be said to the control plane, and what it answers.
 //!
 //! A command travels: from the process that proposes it to the leader of the consensus, through the log, to every process. On the way it may be lost,
 //! late, or doubled (its proposer had no answer and tried again). Each kind of command is therefore made so that saying it twice does no harm:
@@ -10,18 +10,18 @@
 //! | `Down`, `Expire`, `Term`, `EndIntent`, `RemoveNode`, `ForgetNode`, `AcceptLoss`, `Create` | what is so already is not made so again |
 //! | `Cut`, `Recover` | name the versions that they were made under, the number that they are to be: void the second time |
 //! | `Timestamps`, `Observe`, `Configure` | only raise, or set |
-//! | `Catalog`, `Reserve`, `Intend`, `Reopen` | are not so by themselves: in a [`GroupCommand::Once`] the group remembers the answer by the [`Origin`] |
+//! | `Catalog`, `Reserve`, `Intend`, `Reopen` | are not so by themselves: in a [`GroupCommand::Once`] the control plane remembers the answer by the [`Origin`] |
 
 use super::config::{ClusterConfig, ClusterDurability};
 use super::doubt::DirectoryState;
 use super::intents::{Intent, Open};
 use super::nodes::RoleKind;
-use super::partitions::Leaving;
+use super::replication_groups::Leaving;
 use crate::catalog::Applied;
 use crate::command::Command;
 use crate::error::CatalogError;
 use rauk_cluster::EntryId;
-use rauk_types::{Member, NodeId, PartitionId, ProcessId, TableId, Timestamp};
+use rauk_types::{GroupId, Member, NodeId, ProcessId, TableId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -61,15 +61,15 @@ pub enum GroupCommand {
         native_address: String,
         roles: BTreeSet<RoleKind>,
     },
-    /// A process of the node begins: gives its number. `whole`: partitions whose log it has wholly (rule 21): it keeps its place there, and loses it elsewhere. Where its predecessor led, nobody leads until the leader names one.
-    /// A partition of which the directory has never had anything is whole too: as long as it is the same directory, nothing was lost.
-    /// With durability `replicated` memory counts, which is lost: the process keeps no place. `whole` then names the partitions that it has exactly as the cut of this `recovery` has them. Void if the cluster has gone back
+    /// A process of the node begins: gives its number. `whole`: groups whose log it has wholly (rule 21): it keeps its place there, and loses it elsewhere. Where its predecessor led, nobody leads until the leader names one.
+    /// A group of which the directory has never had anything is whole too: as long as it is the same directory, nothing was lost.
+    /// With durability `replicated` memory counts, which is lost: the process keeps no place. `whole` then names the groups that it has exactly as the cut of this `recovery` has them. Void if the cluster has gone back
     /// to a cut since the process opened its directory.
     /// `directory`: refused if it is an older copy; if its log's damaged end was cut, the process keeps no place, and is doubtful where it was in-sync (rule 37).
     Register {
         node: NodeId,
         nonce: u64,
-        whole: Vec<PartitionId>,
+        whole: Vec<GroupId>,
         #[serde(default)]
         recovery: u64,
         #[serde(default)]
@@ -80,27 +80,31 @@ pub enum GroupCommand {
     Down {
         member: Member,
     },
-    /// The primary goes on without a member. Void unless `version` is the partition's.
+    /// The primary goes on without a member. Void unless `version` is the group's.
     Strike {
-        partition: PartitionId,
+        #[serde(rename = "partition")]
+        group: GroupId,
         version: u64,
         member: Member,
     },
-    /// A member has everything: it is in-sync. Void unless `version` is the partition's and the member is its node's process, up, and placed here.
+    /// A member has everything: it is in-sync. Void unless `version` is the group's and the member is its node's process, up, and placed here.
     Join {
-        partition: PartitionId,
+        #[serde(rename = "partition")]
+        group: GroupId,
         version: u64,
         member: Member,
     },
-    /// A new view, led by an in-sync member that is up, without those that are not; in a partition that nobody has ever led, by any that is placed here. Void while another leads ([`GroupCommand::Relieve`] comes first).
+    /// A new view, led by an in-sync member that is up, without those that are not; in a group that nobody has ever led, by any that is placed here. Void while another leads ([`GroupCommand::Relieve`] comes first).
     Lead {
-        partition: PartitionId,
+        #[serde(rename = "partition")]
+        group: GroupId,
         version: u64,
         member: Member,
     },
-    /// Where a partition is to be; the first is the preferred primary. Who is not named is not in-sync any more. Refused if that would be the primary, or anybody who is in-sync while there is none.
+    /// Where a group is to be; the first is the preferred primary. Who is not named is not in-sync any more. Refused if that would be the primary, or anybody who is in-sync while there is none.
     Place {
-        partition: PartitionId,
+        #[serde(rename = "partition")]
+        group: GroupId,
         version: u64,
         nodes: Vec<NodeId>,
     },
@@ -154,16 +158,17 @@ pub enum GroupCommand {
     },
     /// The primary is to lead no more, so that another can: nobody leads until [`GroupCommand::Lead`], which waits until the lease of the former one has ended, or it has heard of this.
     Relieve {
-        partition: PartitionId,
+        #[serde(rename = "partition")]
+        group: GroupId,
         version: u64,
     },
-    /// The cut at this time is on the disks of all in-sync replicas; `entries`: its places, by partition. Void unless `versions` is [`super::Group::versions`].
+    /// The cut at this time is on the disks of all in-sync replicas; `entries`: its places, by group. Void unless `versions` is [`super::Group::versions`].
     Cut {
         time: Timestamp,
         versions: u64,
         entries: Vec<EntryId>,
     },
-    /// The cluster goes back to the last complete cut. Void unless a partition is gone, and this is the next recovery.
+    /// The cluster goes back to the last complete cut. Void unless a group is gone, and this is the next recovery.
     Recover {
         number: u64,
     },
@@ -179,23 +184,24 @@ pub enum GroupCommand {
     },
     /// Those that were struck while they were up have heard of it, or no lease is left that they could hold without having heard: nobody counts them any more (rule 33).
     LetGo {
-        partition: PartitionId,
+        #[serde(rename = "partition")]
+        group: GroupId,
         version: u64,
         members: Vec<Leaving>,
     },
-    /// The operator accepts that commits may be missing: partitions that wait for a member whose log was not damaged, or reaches further, go on with the doubtful member whose log reaches
-    /// furthest of those that are up. Refused where no partition waits so.
+    /// The operator accepts that commits may be missing: groups that wait for a member whose log was not damaged, or reaches further, go on with the doubtful member whose log reaches
+    /// furthest of those that are up. Refused where no group waits so.
     AcceptLoss,
-    /// As [`GroupCommand::Register`], where memory counts (durability `replicated`), by a process that follows a fenced one of its node: what `predecessor` had in memory is on the node's disk, wholly for the partitions in `kept`.
+    /// As [`GroupCommand::Register`], where memory counts (durability `replicated`), by a process that follows a fenced one of its node: what `predecessor` had in memory is on the node's disk, wholly for the groups in `kept`.
     /// It keeps its predecessor's places there, if no other process of the node has registered since; else it is registered as one that has lost its memory.
     Succeed {
         node: NodeId,
         nonce: u64,
         /// As in `Register`: those that it has exactly as the cut of this `recovery` has them.
-        whole: Vec<PartitionId>,
+        whole: Vec<GroupId>,
         recovery: u64,
         predecessor: ProcessId,
-        kept: Vec<PartitionId>,
+        kept: Vec<GroupId>,
         directory: DirectoryState,
     },
     /// Opens an intent, whose tables users may have from then on, or closes it again; gives the number that it has instead. Refused (try again) while another intent is in the way;
@@ -250,36 +256,36 @@ pub enum Refused {
     AddressTaken { address: String, node: u16 },
     #[error("there is no node {0}")]
     NoSuchNode(u16),
-    #[error("node {0} still holds partitions")]
+    #[error("node {0} still holds replication groups")]
     NodeInUse(u16),
     #[error("node {0} is up; stop it before it is forgotten")]
     NodeUp(u16),
     #[error(
-        "no node that is up has the whole of partition {partition}, and node {node} has: start it, else these rows are lost"
+        "no node that is up has the whole of replication group {group}, and node {node} has: start it, else these rows are lost"
     )]
-    OnlyReplica { node: u16, partition: u16 },
+    OnlyReplica { node: u16, group: u16 },
     #[error("another DDL statement ({0}) has the table")]
     Intended(String),
     #[error("{0}")]
     OutOfRange(String),
     #[error("the cluster is not made yet")]
     NotMade,
-    #[error("node {node} is the primary of partition {partition}, or the last that has all of it")]
-    Needed { node: u16, partition: u16 },
+    #[error("node {node} is the primary of replication group {group}, or the last that has all of it")]
+    Needed { node: u16, group: u16 },
     #[error(
         "the command came long after it was proposed: it may have been carried out, and what it gave is not remembered"
     )]
     Forgotten,
     #[error(
-        "node {node} has partition {partition} as of the last cut over the whole cluster, and no other node that is up has: without it the cluster could not go back there; start it, or another that has that cut, or wait until a later cut is complete"
+        "node {node} has replication group {group} as of the last cut over the whole cluster, and no other node that is up has: without it the cluster could not go back there; start it, or another that has that cut, or wait until a later cut is complete"
     )]
-    OnlyHolder { node: u16, partition: u16 },
+    OnlyHolder { node: u16, group: u16 },
     #[error(
         "this data directory is an older copy of node {0}'s, or has lost its files: the node has registered since, and the directory does not know of that; start the node with the newest directory, or with an empty one, which gets its rows from the other nodes (then forget node {0})"
     )]
     OlderDirectory(u16),
     #[error(
-        "there is nothing to accept: no partition waits because the log of a member was damaged or its directory was an older copy"
+        "there is nothing to accept: no replication group waits because the log of a member was damaged or its directory was an older copy"
     )]
     NothingDoubtful,
 }

@@ -1,11 +1,12 @@
 //! What is settled when a cluster is made, and what can be changed while it runs.
 //!
-//! The number of partitions is fixed for ever: keys are mapped to it. Replicas, and the time after which a node is replaced, can be changed at any time; placement follows. Durability is chosen when the cluster is made: with
-//! `Fsync` an acknowledged commit is on the disks of all in-sync replicas; with `Replicated` it is in their memory, reaches disks a moment later, and after the loss of all memory of a partition the cluster goes back to a
+//! The numbers of partitions and of groups are fixed for ever: keys are mapped to them. Replicas, and the time after which a node is replaced, can be changed at any time; placement follows. Durability is chosen when the cluster is made: with
+//! `Fsync` an acknowledged commit is on the disks of all in-sync replicas; with `Replicated` it is in their memory, reaches disks a moment later, and after the loss of all memory of a group the cluster goes back to a
 //! cut ([`super::cuts`]). To change it later is refused in words: what was promised for commits that are acknowledged already could not be kept at once on every node.
 
 use super::command::{Answer, Refused};
-use super::{Group, PartitionState};
+use super::{Group, ReplicationGroup};
+use rauk_types::Layout;
 use serde::{Deserialize, Serialize};
 
 /// The durability of acknowledged commits; the same for all nodes.
@@ -23,13 +24,16 @@ pub struct ClusterConfig {
     pub name: String,
     /// Never changes, 1–65 534. One more partition, with this number, holds the fully replicated tables: it has a replica on every data node.
     pub partitions: u16,
-    /// Wanted replicas of each partition, 1–4; fewer while there are fewer data nodes.
+    /// Replication groups over which the partitions are dealt out; never changes. `None`: as many as partitions.
+    #[serde(default)]
+    pub groups: Option<u16>,
+    /// Wanted replicas of each group, 1–4; fewer while there are fewer data nodes.
     pub replicas: u8,
     pub durability: ClusterDurability,
     /// Seconds after which a node that is down is replaced: others get its replicas.
     #[serde(default = "default_replace_after")]
     pub replace_after: u32,
-    /// Durability `replicated`: seconds for which the last process that had a partition in memory is waited for when it is silent, before the cluster goes back to a cut without it. 0: not at all.
+    /// Durability `replicated`: seconds for which the last process that had a group in memory is waited for when it is silent, before the cluster goes back to a cut without it. 0: not at all.
     #[serde(default = "default_memory_return")]
     pub memory_return: u32,
 }
@@ -81,16 +85,30 @@ fn check_memory_return(seconds: u32) -> Result<(), Answer> {
         return Ok(());
     }
     Err(out_of_range(format!(
-        "the last memory of a partition was to be waited for {seconds} seconds; 0 to {MOST_MEMORY_RETURN} are possible"
+        "the last memory of a replication group was to be waited for {seconds} seconds; 0 to {MOST_MEMORY_RETURN} are possible"
     )))
 }
 
 impl ClusterConfig {
+    /// Which partitions there are, and which group each is in.
+    ///
+    /// # Panics
+    /// If the numbers of a cluster that was made make no layout: they were checked then.
+    pub fn layout(&self) -> Layout {
+        Layout::new(self.partitions, self.groups.unwrap_or(self.partitions)).expect("checked when the cluster was made")
+    }
+
     fn check(&self) -> Result<(), Answer> {
         if !(1..=MOST_PARTITIONS).contains(&self.partitions) {
             let asked = self.partitions;
             return Err(out_of_range(format!(
                 "{asked} partitions were asked for; 1 to {MOST_PARTITIONS} are possible"
+            )));
+        }
+        if let Some(groups) = self.groups.filter(|groups| Layout::new(self.partitions, *groups).is_none()) {
+            return Err(out_of_range(format!(
+                "{groups} replication groups were asked for; 1 to {} are possible, a partition each",
+                self.partitions
             )));
         }
         if self.name.len() > NAME_BYTES {
@@ -109,7 +127,7 @@ impl Group {
             return if made.id == config.id { Ok(Answer::Done) } else { Err(Answer::Refused(Refused::Made)) };
         }
         config.check()?;
-        self.partitions = vec![PartitionState::default(); usize::from(config.partitions) + 1];
+        self.replication_groups = vec![ReplicationGroup::default(); config.layout().groups().len()];
         self.config = Some(config.clone());
         Ok(Answer::Done)
     }

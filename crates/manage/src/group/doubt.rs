@@ -6,11 +6,11 @@
 //! # Who leads then
 //! Any in-sync member, as ever: it has everything. When all members that were in-sync have registered as doubtful, the one whose log reaches furthest: the same entry is missing in
 //! all of them only if it was damaged in all. Ends are compared by view and position, as entries are ([`EntryId`]): a log that has the opening of a later view has everything that was
-//! acknowledged before that view. Until one of these can lead, the partition waits for those that have not registered, unless the operator accepts the loss
+//! acknowledged before that view. Until one of these can lead, the group waits for those that have not registered, unless the operator accepts the loss
 //! ([`super::GroupCommand::AcceptLoss`]). Whoever leads, the others are joiners and get what they lack from its stream.
 //!
 //! # Older copies of a directory
-//! A directory remembers the nonces of its starts ([`DirectoryState::starts`]), each on disk before it is proposed; the group remembers the newest that was registered. A directory that does
+//! A directory remembers the nonces of its starts ([`DirectoryState::starts`]), each on disk before it is proposed; the control plane remembers the newest that was registered. A directory that does
 //! not know that one is an older copy, or has lost its files: it is refused. A copy that was made since that start knows it. It is found out when its process is to lead: an in-sync replica
 //! names a stable entry that it lacks. That process ends, and the next one registers as doubtful, as if the end of its log had been cut.
 //!
@@ -18,9 +18,9 @@
 //! Nobody is in-sync and doubtful. With durability `replicated` nobody is doubtful: a new process keeps no place, and what a log holds of a cut is read from the log.
 
 use super::command::{Answer, Refused};
-use super::{Group, PartitionState};
+use super::{Group, ReplicationGroup};
 use rauk_cluster::EntryId;
-use rauk_types::{Member, NodeId, PartitionId, ProcessId};
+use rauk_types::{GroupId, Member, NodeId, ProcessId};
 use serde::{Deserialize, Serialize};
 
 /// What a registering process says of its data directory.
@@ -30,18 +30,18 @@ pub struct DirectoryState {
     pub starts: Option<Vec<u64>>,
     /// The end of its log was damaged, and was cut; or the process before ended since its log lacked what was stable (rule 38).
     pub cut: bool,
-    /// By partition: the last entry that the log has of its stream.
+    /// By group: the last entry that the log has of its stream.
     pub ends: Vec<EntryId>,
 }
 
 impl DirectoryState {
-    fn end(&self, partition: PartitionId) -> EntryId {
-        self.ends.get(usize::from(partition.0)).copied().unwrap_or_default()
+    fn end(&self, group: GroupId) -> EntryId {
+        self.ends.get(usize::from(group.0)).copied().unwrap_or_default()
     }
 
-    /// The last entry of a partition whose log may lack the end.
-    pub(super) fn cut_end(&self, partition: PartitionId) -> End {
-        End { cut: self.cut, last: self.end(partition) }
+    /// The last entry of a group whose log may lack the end.
+    pub(super) fn cut_end(&self, group: GroupId) -> End {
+        End { cut: self.cut, last: self.end(group) }
     }
 }
 
@@ -60,7 +60,7 @@ pub struct Doubtful {
     pub last: EntryId,
 }
 
-impl PartitionState {
+impl ReplicationGroup {
     pub fn is_doubtful(&self, node: NodeId) -> bool {
         self.doubtful.iter().any(|d| d.member.node == node)
     }
@@ -97,9 +97,9 @@ impl Group {
     /// The operator goes on with the logs that are there: where nobody leads, no in-sync member is up and a doubtful one is, the doubtful one whose log reaches furthest is taken for in-sync.
     pub(super) fn accept_loss(&mut self) -> Result<Answer, Answer> {
         let mut accepted = false;
-        for number in 0..self.partitions.len() {
-            let Some(Doubtful { member, .. }) = self.acceptable(&self.partitions[number]) else { continue };
-            let state = &mut self.partitions[number];
+        for number in 0..self.replication_groups.len() {
+            let Some(Doubtful { member, .. }) = self.acceptable(&self.replication_groups[number]) else { continue };
+            let state = &mut self.replication_groups[number];
             state.in_sync = vec![member];
             state.doubtful.clear();
             state.version += 1;
@@ -109,14 +109,14 @@ impl Group {
     }
 
     /// The doubtful member that could lead if the operator accepts what is missing.
-    fn acceptable(&self, state: &PartitionState) -> Option<Doubtful> {
+    fn acceptable(&self, state: &ReplicationGroup) -> Option<Doubtful> {
         let waits = state.primary.is_none() && !state.in_sync.iter().any(|m| self.is_member(*m));
         let up = state.doubtful.iter().filter(|d| waits && self.is_member(d.member));
         up.max_by_key(|d| (d.last, std::cmp::Reverse(d.member))).copied()
     }
 
-    /// Why a partition with doubtful members has no primary, and what helps.
-    pub(super) fn explain_doubt(&self, number: u16, state: &PartitionState) -> Option<String> {
+    /// Why a group with doubtful members has no primary, and what helps.
+    pub(super) fn explain_doubt(&self, number: u16, state: &ReplicationGroup) -> Option<String> {
         if state.doubtful.is_empty() {
             return None;
         }
@@ -124,7 +124,7 @@ impl Group {
         let members = state.in_sync.iter().copied().chain(state.doubtful.iter().map(|d| d.member));
         let able: Vec<Member> = members.filter(able).collect();
         if able.iter().any(|m| self.is_member(*m)) {
-            return Some(format!("partition {number} is about to get a new primary"));
+            return Some(format!("replication group {number} is about to get a new primary"));
         }
         let names = |members: &mut dyn Iterator<Item = Member>| {
             members.map(|m| format!("node {}", m.node.0)).collect::<Vec<_>>().join(" or ")
@@ -135,7 +135,7 @@ impl Group {
         );
         let reach = if state.in_sync.is_empty() { "whose log reaches furthest" } else { "which has everything" };
         let mut text = format!(
-            "partition {number} waits for {awaited}, {reach}: the log of {doubtful} ended in a damaged entry that was cut, or the directory was an older copy, so that acknowledged commits may be missing there; start {awaited}"
+            "replication group {number} waits for {awaited}, {reach}: the log of {doubtful} ended in a damaged entry that was cut, or the directory was an older copy, so that acknowledged commits may be missing there; start {awaited}"
         );
         if let Some(best) = self.acceptable(state) {
             text.push_str(&format!(

@@ -1,4 +1,4 @@
-//! The manage group's state: nodes, processes, views and in-sync sets of partitions, placement, the catalog, counters, settings, the timestamp bound.
+//! The control plane's state: nodes, processes, views and in-sync sets of groups, placement, the catalog, counters, settings, the timestamp bound.
 //!
 //! A deterministic state machine fed by committed commands (out of Raft, or out of a simulated one). Every process of the cluster has a copy and hears of
 //! each command in order; only the leader acts on it ([`crate::leader`]).
@@ -8,7 +8,7 @@
 //! | [`command`] | what can be said, and what is answered; why each command may come twice |
 //! | [`config`] | what is settled when the cluster is made |
 //! | [`nodes`] | nodes and their processes: joining, registering, going down; what becomes of a node that was cut off |
-//! | [`partitions`] | views, primaries, in-sync sets, placement |
+//! | [`replication_groups`] | views, primaries, in-sync sets, placement |
 //! | [`doubt`] | members whose log ended in damage; older copies of a directory |
 //! | [`cuts`] | cuts over the whole cluster, and going back to one |
 //! | [`counters`] | AUTO_INCREMENT, hidden keys, timestamps |
@@ -33,7 +33,7 @@ pub mod health;
 pub mod intents;
 pub mod nodes;
 pub mod origins;
-pub mod partitions;
+pub mod replication_groups;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -44,11 +44,11 @@ pub use config::{
 };
 pub use cuts::{Cut, Recovery};
 pub use doubt::{DirectoryState, Doubtful};
-pub use health::{Colour, Health, PartitionHealth};
+pub use health::{Colour, GroupHealth, Health};
 pub use intents::{Intent, Open};
 pub use nodes::{Life, NodeState, RoleKind};
 pub use origins::Remembered;
-pub use partitions::{Leaving, PartitionState};
+pub use replication_groups::{Leaving, ReplicationGroup};
 
 use crate::catalog::Catalog;
 use rauk_types::{NodeId, ProcessId, TableId};
@@ -61,8 +61,9 @@ pub struct Group {
     pub index: u64,
     pub config: Option<ClusterConfig>,
     pub nodes: BTreeMap<NodeId, NodeState>,
-    /// `config.partitions + 1` of them.
-    pub partitions: Vec<PartitionState>,
+    /// `config.groups + 1` of them.
+    #[serde(rename = "partitions")]
+    pub replication_groups: Vec<ReplicationGroup>,
     #[serde(deserialize_with = "whole_catalog")]
     pub catalog: Catalog,
     /// Index at which the catalog last changed.
@@ -105,7 +106,7 @@ impl Group {
             index: 0,
             config: None,
             nodes: BTreeMap::new(),
-            partitions: Vec::new(),
+            replication_groups: Vec::new(),
             catalog: Catalog::default(),
             catalog_index: 0,
             counters: BTreeMap::new(),
@@ -145,10 +146,10 @@ impl Group {
                 self.register(*node, *nonce, whole, *recovery, directory, Some((*predecessor, kept)))
             }
             Down { member } => self.down(*member),
-            Strike { partition, version, member } => self.strike(*partition, *version, *member),
-            Join { partition, version, member } => self.join(*partition, *version, *member),
-            Lead { partition, version, member } => self.lead(*partition, *version, *member),
-            Place { partition, version, nodes } => self.place(*partition, *version, nodes),
+            Strike { group, version, member } => self.strike(*group, *version, *member),
+            Join { group, version, member } => self.join(*group, *version, *member),
+            Lead { group, version, member } => self.lead(*group, *version, *member),
+            Place { group, version, nodes } => self.place(*group, *version, nodes),
             RemoveNode { node } => self.remove_node(*node),
             ForgetNode { node } => self.forget_node(*node),
             Timestamps { bound } => self.timestamps(*bound),
@@ -163,16 +164,16 @@ impl Group {
             }
             Term { number } => self.begin_term(*number),
             Expire { term, members } => self.expire(*term, members),
-            Relieve { partition, version } => self.relieve(*partition, *version),
+            Relieve { group, version } => self.relieve(*group, *version),
             Cut { time, versions, entries } => self.complete_cut(*time, *versions, entries),
             Recover { number } => self.recover(*number),
             Once { origin, command } => self.once(*origin, command),
             AcceptLoss => self.accept_loss(),
-            LetGo { partition, version, members } => self.let_go(*partition, *version, members),
+            LetGo { group, version, members } => self.let_go(*group, *version, members),
         }
     }
 
-    /// Whether no table has ever been made, or none is left: then partitions have nothing to copy, and nobody can have touched them.
+    /// Whether no table has ever been made, or none is left: then groups have nothing to copy, and nobody can have touched them.
     pub fn holds_nothing(&self) -> bool {
         self.catalog.tables().next().is_none() && self.catalog.jobs().next().is_none()
     }

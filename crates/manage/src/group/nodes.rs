@@ -10,11 +10,11 @@
 //! must register anew, which gives a new process, also when the operating system's process is still the same one.
 //!
 //! # A node that was cut off and comes back
-//! Its lease ends on its own clock before it ends for the leader, so it has stopped answering by the time others take its partitions over. Of the
+//! Its lease ends on its own clock before it ends for the leader, so it has stopped answering by the time others take its groups over. Of the
 //! entry that struck it it hears only when the network is back: from the consensus log that it catches up with, and from its next heartbeat, which is
 //! refused. It then knows: every transaction that its process coordinated without having prepared is void (locks die with the process), and what it had
 //! written as a primary and is not stable may be cut by the views that came after. So it gives up its sessions' transactions (1213), drops all volatile state of the
-//! streams (who leads, which acknowledgements), keeps its log, and registers with a new nonce and all partitions whose log is whole. It was struck from the sets in which somebody
+//! streams (who leads, which acknowledgements), keeps its log, and registers with a new nonce and all groups whose log is whole. It was struck from the sets in which somebody
 //! was up, so there it is a joiner: the primaries bring it what it has missed, cut what it has too much, and it joins again. Where all in-sync members ended with it
 //! it has kept its place, the new process stands in it, and can lead in a new view as soon as the leader says so.
 //!
@@ -27,8 +27,8 @@
 
 use super::command::{Answer, Refused};
 use super::doubt::End;
-use super::{DirectoryState, Group, PartitionState};
-use rauk_types::{Member, NodeId, PartitionId, ProcessId, TxnId};
+use super::{DirectoryState, Group, ReplicationGroup};
+use rauk_types::{GroupId, Member, NodeId, ProcessId, TxnId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
 
@@ -153,10 +153,10 @@ impl Group {
         &mut self,
         node: NodeId,
         nonce: u64,
-        whole: &[PartitionId],
+        whole: &[GroupId],
         recovery: u64,
         directory: &DirectoryState,
-        successor: Option<(ProcessId, &[PartitionId])>,
+        successor: Option<(ProcessId, &[GroupId])>,
     ) -> Result<Answer, Answer> {
         let is_replicated = self.is_replicated();
         let state = self.nodes.get(&node).ok_or(Answer::Refused(Refused::NoSuchNode(node.0)))?;
@@ -184,21 +184,21 @@ impl Group {
             state.starts.pop_front();
         }
         self.forget_process(before);
-        let whole: BTreeSet<PartitionId> = whole.iter().copied().collect();
+        let whole: BTreeSet<GroupId> = whole.iter().copied().collect();
         // Where memory counts only a successor has kept it, and only that of the process before.
-        let kept: BTreeSet<PartitionId> = match successor.filter(|(predecessor, _)| *predecessor == before) {
+        let kept: BTreeSet<GroupId> = match successor.filter(|(predecessor, _)| *predecessor == before) {
             Some((_, kept)) => kept.iter().copied().collect(),
             None if is_replicated => BTreeSet::new(),
             None => whole.clone(),
         };
         // A successor's note names how far its log goes, and recovery has refused a shorter one: what is damaged is behind that.
         let end = |id| if is_replicated { End::default() } else { directory.cut_end(id) };
-        for (number, partition) in self.partitions.iter_mut().enumerate() {
-            let id = PartitionId(number as u16);
-            if Group::is_recovering(partition) {
-                partition.on_recovered(member, whole.contains(&id) && self.recovery.cut.is_holder(id, node));
+        for (number, group) in self.replication_groups.iter_mut().enumerate() {
+            let id = GroupId(number as u16);
+            if Group::is_recovering(group) {
+                group.on_recovered(member, whole.contains(&id) && self.recovery.cut.is_holder(id, node));
             } else {
-                partition.on_registered(member, before, kept.contains(&id), end(id));
+                group.on_registered(member, before, kept.contains(&id), end(id));
             }
         }
         Ok(Answer::Process(member.process))
@@ -212,8 +212,8 @@ impl Group {
             state.life = Life::Down;
         }
         self.forget_process(member.process);
-        for partition in &mut self.partitions {
-            partition.on_down(member);
+        for group in &mut self.replication_groups {
+            group.on_down(member);
         }
         Ok(Answer::Done)
     }
@@ -224,8 +224,8 @@ impl Group {
             let removed = (1..self.next_node).contains(&node.0);
             return if removed { Ok(Answer::Done) } else { Err(Answer::Refused(Refused::NoSuchNode(node.0))) };
         };
-        let holds = |p: &PartitionState| p.placed.contains(&node) || p.in_sync.iter().any(|m| m.node == node);
-        if self.partitions.iter().any(holds) {
+        let holds = |p: &ReplicationGroup| p.placed.contains(&node) || p.in_sync.iter().any(|m| m.node == node);
+        if self.replication_groups.iter().any(holds) {
             return Err(Answer::Refused(Refused::NodeInUse(node.0)));
         }
         let process = state.process;
@@ -238,17 +238,17 @@ impl Group {
         if self.nodes.get(&node).is_some_and(|n| n.life == Life::Up) {
             return Err(Answer::Refused(Refused::NodeUp(node.0)));
         }
-        if let Some(partition) = self.needs_holder(node) {
-            return Err(Answer::Refused(Refused::OnlyHolder { node: node.0, partition: partition.0 }));
+        if let Some(group) = self.needs_holder(node) {
+            return Err(Answer::Refused(Refused::OnlyHolder { node: node.0, group: group.0 }));
         }
         // Members that have ended together each have everything: without it there must be one that is up.
-        let has = |p: &PartitionState| p.is_doubtful(node) || p.in_sync.iter().any(|m| m.node == node);
-        let only = |p: &PartitionState| has(p) && !p.in_sync.iter().any(|m| m.node != node && self.is_member(*m));
-        if let Some(partition) = self.partitions.iter().position(only) {
-            return Err(Answer::Refused(Refused::OnlyReplica { node: node.0, partition: partition as u16 }));
+        let has = |p: &ReplicationGroup| p.is_doubtful(node) || p.in_sync.iter().any(|m| m.node == node);
+        let only = |p: &ReplicationGroup| has(p) && !p.in_sync.iter().any(|m| m.node != node && self.is_member(*m));
+        if let Some(group) = self.replication_groups.iter().position(only) {
+            return Err(Answer::Refused(Refused::OnlyReplica { node: node.0, group: group as u16 }));
         }
-        for partition in &mut self.partitions {
-            partition.leave(node);
+        for group in &mut self.replication_groups {
+            group.leave(node);
         }
         self.remove_node(node)
     }

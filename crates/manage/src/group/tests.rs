@@ -3,7 +3,7 @@
 use super::*;
 use crate::command::{Command, JobStep};
 use crate::error::CatalogError;
-use rauk_types::{Collation, Member, NodeId, PartitionId, ProcessId, TableId, TableSchema, View};
+use rauk_types::{Collation, GroupId, Member, NodeId, ProcessId, TableId, TableSchema, View};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ pub(crate) fn config(partitions: u16, replicas: u8) -> ClusterConfig {
         id: [7; 16],
         name: "test".into(),
         partitions,
+        groups: None,
         replicas,
         durability: ClusterDurability::Fsync,
         replace_after: DEFAULT_REPLACE_AFTER,
@@ -38,20 +39,20 @@ pub(crate) fn run(group: &mut Group, command: GroupCommand) -> Answer {
     group.apply(group.index + 1, &command)
 }
 
-const P: PartitionId = PartitionId(0);
+const P: GroupId = GroupId(0);
 
-fn all(group: &Group) -> Vec<PartitionId> {
-    (0..group.partitions.len() as u16).map(PartitionId).collect()
+fn all(group: &Group) -> Vec<GroupId> {
+    (0..group.replication_groups.len() as u16).map(GroupId).collect()
 }
 
-fn register(group: &mut Group, node: NodeId, nonce: u64, whole: Vec<PartitionId>) -> Member {
+fn register(group: &mut Group, node: NodeId, nonce: u64, whole: Vec<GroupId>) -> Member {
     match run(group, GroupCommand::Register { node, nonce, whole, recovery: 0, directory: Default::default() }) {
         Answer::Process(process) => Member { node, process },
         other => panic!("{other:?}"),
     }
 }
 
-/// `nodes` data nodes, all up; partition 0 is led by the first, the others are in-sync.
+/// `nodes` data nodes, all up; group 0 is led by the first, the others are in-sync.
 fn cluster(nodes: u16) -> (Group, Vec<Member>) {
     let mut group = Group::new();
     assert_eq!(run(&mut group, GroupCommand::Create { config: config(2, 2) }), Answer::Done);
@@ -63,18 +64,18 @@ fn cluster(nodes: u16) -> (Group, Vec<Member>) {
         })
         .collect();
     let placed = members.iter().map(|m| m.node).collect();
-    done(&mut group, |version| GroupCommand::Place { partition: P, version, nodes: placed });
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: members[0] });
+    done(&mut group, |version| GroupCommand::Place { group: P, version, nodes: placed });
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: members[0] });
     for member in &members[1..] {
-        done(&mut group, |version| GroupCommand::Join { partition: P, version, member: *member });
+        done(&mut group, |version| GroupCommand::Join { group: P, version, member: *member });
     }
-    assert_eq!(group.partitions[0].in_sync, members);
+    assert_eq!(group.replication_groups[0].in_sync, members);
     (group, members)
 }
 
-/// A command under the version of partition 0, which must be done.
+/// A command under the version of group 0, which must be done.
 fn done(group: &mut Group, command: impl FnOnce(u64) -> GroupCommand) {
-    let version = group.partitions[0].version;
+    let version = group.replication_groups[0].version;
     assert_eq!(run(group, command(version)), Answer::Done);
 }
 
@@ -130,7 +131,7 @@ fn a_cluster_is_made_once() {
         assert!(matches!(refused(nothing(&mut group, GroupCommand::Create { config: wrong })), Refused::OutOfRange(_)));
     }
     assert_eq!(run(&mut group, GroupCommand::Create { config: config.clone() }), Answer::Done);
-    assert_eq!(group.partitions.len(), 5);
+    assert_eq!(group.replication_groups.len(), 5);
     assert_eq!(nothing(&mut group, GroupCommand::Create { config: config.clone() }), Answer::Done);
     let other = ClusterConfig { id: [8; 16], ..config };
     assert_eq!(refused(nothing(&mut group, GroupCommand::Create { config: other })), Refused::Made);
@@ -233,35 +234,35 @@ fn a_registration_that_comes_twice_gives_the_same_process() {
 fn a_process_with_its_log_keeps_its_place() {
     let (mut group, members) = cluster(2);
     let whole = all(&group);
-    let version = group.partitions[0].version;
+    let version = group.replication_groups[0].version;
     let newer = register(&mut group, NodeId(2), 50, whole.clone());
-    assert_eq!(group.partitions[0].in_sync, [members[0], newer]);
-    assert_eq!(group.partitions[0].primary, Some(members[0]));
-    assert_eq!(group.partitions[0].version, version + 1);
+    assert_eq!(group.replication_groups[0].in_sync, [members[0], newer]);
+    assert_eq!(group.replication_groups[0].primary, Some(members[0]));
+    assert_eq!(group.replication_groups[0].version, version + 1);
     // Where it led, nobody does; the view stays until another is named.
-    let view = group.partitions[0].view;
+    let view = group.replication_groups[0].view;
     let newer = register(&mut group, NodeId(1), 51, whole);
-    let state = &group.partitions[0];
+    let state = &group.replication_groups[0];
     assert_eq!((state.primary, state.former, state.view), (None, Some(members[0]), view));
     assert_eq!(state.in_sync[0], newer);
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: newer });
-    assert_eq!(group.partitions[0].view, View(view.0 + 1));
-    assert_eq!(group.partitions[0].former, None);
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: newer });
+    assert_eq!(group.replication_groups[0].view, View(view.0 + 1));
+    assert_eq!(group.replication_groups[0].former, None);
 }
 
 #[test]
 fn a_process_without_its_log_is_struck() {
     let (mut group, members) = cluster(2);
     let newer = register(&mut group, NodeId(2), 50, vec![]);
-    assert_eq!(group.partitions[0].in_sync, [members[0]]);
+    assert_eq!(group.replication_groups[0].in_sync, [members[0]]);
     assert_eq!(group.assignment(P).joining, [newer]);
     // The last one stays, as the process that had everything: what comes back empty is not it.
     let empty = register(&mut group, NodeId(1), 51, vec![]);
-    assert_eq!(group.partitions[0].in_sync, [members[0]]);
-    assert_eq!(group.partitions[0].primary, None);
-    let version = group.partitions[0].version;
+    assert_eq!(group.replication_groups[0].in_sync, [members[0]]);
+    assert_eq!(group.replication_groups[0].primary, None);
+    let version = group.replication_groups[0].version;
     for member in [empty, members[0], newer] {
-        assert_eq!(nothing(&mut group, GroupCommand::Lead { partition: P, version, member }), Answer::Void);
+        assert_eq!(nothing(&mut group, GroupCommand::Lead { group: P, version, member }), Answer::Void);
     }
     let health = group.health();
     assert_eq!(health.colour, Colour::Red);
@@ -269,33 +270,33 @@ fn a_process_without_its_log_is_struck() {
     // Nor is the next one, although it has all that the empty one had.
     let whole = all(&group);
     register(&mut group, NodeId(1), 52, whole);
-    assert_eq!(group.partitions[0].in_sync, [members[0]]);
+    assert_eq!(group.replication_groups[0].in_sync, [members[0]]);
 }
 
 #[test]
 fn who_is_down_stays_down_and_whoever_begins_goes_on_without_it() {
     let (mut group, members) = cluster(3);
     assert_eq!(run(&mut group, GroupCommand::Down { member: members[0] }), Answer::Done);
-    let state = &group.partitions[0];
+    let state = &group.replication_groups[0];
     assert_eq!((state.primary, state.former), (None, None));
     assert_eq!(state.in_sync, members);
     assert!(!group.is_up(members[0].process));
     assert_eq!(nothing(&mut group, GroupCommand::Down { member: members[0] }), Answer::Void);
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: members[1] });
-    assert_eq!(group.partitions[0].in_sync, members[1..]);
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: members[1] });
+    assert_eq!(group.replication_groups[0].in_sync, members[1..]);
     run(&mut group, GroupCommand::Down { member: members[1] });
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: members[2] });
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: members[2] });
     run(&mut group, GroupCommand::Down { member: members[2] });
     // Only the last has everything.
-    assert_eq!(group.partitions[0].in_sync, [members[2]]);
-    assert_eq!(group.partitions[0].primary, None);
+    assert_eq!(group.replication_groups[0].in_sync, [members[2]]);
+    assert_eq!(group.replication_groups[0].primary, None);
     let whole = all(&group);
     let back = register(&mut group, NodeId(1), 50, whole.clone());
-    let version = group.partitions[0].version;
-    assert_eq!(nothing(&mut group, GroupCommand::Lead { partition: P, version, member: back }), Answer::Void);
+    let version = group.replication_groups[0].version;
+    assert_eq!(nothing(&mut group, GroupCommand::Lead { group: P, version, member: back }), Answer::Void);
     let last = register(&mut group, NodeId(3), 51, whole);
-    assert_eq!(group.partitions[0].in_sync, [last]);
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: last });
+    assert_eq!(group.replication_groups[0].in_sync, [last]);
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: last });
     // A late Down of the old process does nothing to the new one.
     assert_eq!(nothing(&mut group, GroupCommand::Down { member: members[2] }), Answer::Void);
 }
@@ -310,16 +311,16 @@ fn who_ends_together_keeps_its_place() {
         let together = GroupCommand::Expire { term: 1, members: members.clone() };
         assert_eq!(run(&mut group, together.clone()), Answer::Done);
         assert_eq!(nothing(&mut group, together), Answer::Void);
-        assert_eq!((group.partitions[0].primary, &group.partitions[0].in_sync), (None, &members));
+        assert_eq!((group.replication_groups[0].primary, &group.replication_groups[0].in_sync), (None, &members));
         let health = group.health();
         assert_eq!(
             health.reasons[0],
-            "partition 0 waits for node 1 or node 2, each of which has a whole replica: start one"
+            "replication group 0 waits for node 1 or node 2, each of which has a whole replica: start one"
         );
         // Nobody is dropped as long as nobody knows who comes back.
-        let (version, other) = (group.partitions[0].version, members[1 - lost]);
-        let place = GroupCommand::Place { partition: P, version, nodes: vec![members[lost].node] };
-        assert_eq!(refused(nothing(&mut group, place)), Refused::Needed { node: other.node.0, partition: 0 });
+        let (version, other) = (group.replication_groups[0].version, members[1 - lost]);
+        let place = GroupCommand::Place { group: P, version, nodes: vec![members[lost].node] };
+        assert_eq!(refused(nothing(&mut group, place)), Refused::Needed { node: other.node.0, group: 0 });
         // One comes with an empty disk, as another node at its address.
         let address = group.nodes[&members[lost].node].address.clone();
         let empty = GroupCommand::AddNode {
@@ -331,15 +332,16 @@ fn who_ends_together_keeps_its_place() {
         };
         let Answer::Node(node) = run(&mut group, empty) else { panic!() };
         let newcomer = register(&mut group, node, 70, whole.clone());
-        let waits = format!("partition 0 waits for node {}, which has the only whole replica: start it", other.node.0);
+        let waits =
+            format!("replication group 0 waits for node {}, which has the only whole replica: start it", other.node.0);
         assert_eq!(group.health().reasons[0], waits);
-        let version = group.partitions[0].version;
+        let version = group.replication_groups[0].version;
         for member in [newcomer, members[lost]] {
-            assert_eq!(nothing(&mut group, GroupCommand::Lead { partition: P, version, member }), Answer::Void);
+            assert_eq!(nothing(&mut group, GroupCommand::Lead { group: P, version, member }), Answer::Void);
         }
         let back = register(&mut group, other.node, 71, whole);
-        done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: back });
-        assert_eq!(group.partitions[0].in_sync, [back]);
+        done(&mut group, |version| GroupCommand::Lead { group: P, version, member: back });
+        assert_eq!(group.replication_groups[0].in_sync, [back]);
     }
 }
 
@@ -348,14 +350,14 @@ fn whoever_ends_is_struck_where_somebody_is_left() {
     let (mut group, members) = cluster(3);
     run(&mut group, GroupCommand::Term { number: 1 });
     run(&mut group, GroupCommand::Expire { term: 1, members: members[1..].to_vec() });
-    assert_eq!(group.partitions[0].in_sync, members[..1]);
-    assert_eq!(group.partitions[0].primary, Some(members[0]));
+    assert_eq!(group.replication_groups[0].in_sync, members[..1]);
+    assert_eq!(group.replication_groups[0].primary, Some(members[0]));
     // What was acknowledged without them they do not have, whole as they may be.
     run(&mut group, GroupCommand::Expire { term: 1, members: members[..1].to_vec() });
     let whole = all(&group);
     let back = register(&mut group, NodeId(2), 50, whole);
-    let version = group.partitions[0].version;
-    assert_eq!(nothing(&mut group, GroupCommand::Lead { partition: P, version, member: back }), Answer::Void);
+    let version = group.replication_groups[0].version;
+    assert_eq!(nothing(&mut group, GroupCommand::Lead { group: P, version, member: back }), Answer::Void);
 }
 
 #[test]
@@ -364,7 +366,7 @@ fn both_disks_lost_is_said() {
     run(&mut group, GroupCommand::Term { number: 1 });
     run(&mut group, GroupCommand::Expire { term: 1, members: members.clone() });
     register(&mut group, NodeId(1), 50, vec![]);
-    assert_eq!(group.partitions[0].in_sync, [members[1]]);
+    assert_eq!(group.replication_groups[0].in_sync, [members[1]]);
     assert!(group.health().reasons[0].contains("waits for node 2"), "{:?}", group.health());
     register(&mut group, NodeId(2), 51, vec![]);
     assert!(group.health().reasons[0].contains("are lost: only node 2 had"), "{:?}", group.health());
@@ -373,18 +375,18 @@ fn both_disks_lost_is_said() {
 #[test]
 fn requests_under_an_old_version_are_void() {
     let (mut group, members) = cluster(3);
-    let old = group.partitions[0].version;
-    done(&mut group, |version| GroupCommand::Strike { partition: P, version, member: members[2] });
+    let old = group.replication_groups[0].version;
+    done(&mut group, |version| GroupCommand::Strike { group: P, version, member: members[2] });
     for late in [
-        GroupCommand::Strike { partition: P, version: old, member: members[1] },
-        GroupCommand::Join { partition: P, version: old, member: members[2] },
-        GroupCommand::Lead { partition: P, version: old, member: members[1] },
-        GroupCommand::Relieve { partition: P, version: old },
-        GroupCommand::Place { partition: P, version: old, nodes: vec![NodeId(1)] },
+        GroupCommand::Strike { group: P, version: old, member: members[1] },
+        GroupCommand::Join { group: P, version: old, member: members[2] },
+        GroupCommand::Lead { group: P, version: old, member: members[1] },
+        GroupCommand::Relieve { group: P, version: old },
+        GroupCommand::Place { group: P, version: old, nodes: vec![NodeId(1)] },
     ] {
         assert_eq!(nothing(&mut group, late), Answer::Void);
     }
-    let beyond = GroupCommand::Relieve { partition: PartitionId(3), version: 0 };
+    let beyond = GroupCommand::Relieve { group: GroupId(3), version: 0 };
     assert!(matches!(refused(nothing(&mut group, beyond)), Refused::OutOfRange(_)));
 }
 
@@ -406,38 +408,38 @@ fn every_change_of_an_assignment_has_a_version_of_its_own() {
 
 /// Takes a member out that knows of it at once.
 pub(super) fn strike(group: &mut Group, member: Member) {
-    done(group, |version| GroupCommand::Strike { partition: P, version, member });
-    let members = group.partitions[0].leaving.clone();
-    done(group, |version| GroupCommand::LetGo { partition: P, version, members: members.clone() });
+    done(group, |version| GroupCommand::Strike { group: P, version, member });
+    let members = group.replication_groups[0].leaving.clone();
+    done(group, |version| GroupCommand::LetGo { group: P, version, members: members.clone() });
 }
 
 /// Rule 33: it may not have heard of it, and reads on.
 #[test]
 fn who_is_struck_while_it_is_up_counts_until_it_is_let_go() {
     let (mut group, members) = cluster(3);
-    done(&mut group, |version| GroupCommand::Strike { partition: P, version, member: members[2] });
+    done(&mut group, |version| GroupCommand::Strike { group: P, version, member: members[2] });
     let counted = |group: &Group| group.assignment(P).in_sync.contains(&members[2]);
-    assert!(!group.partitions[0].in_sync.contains(&members[2]) && counted(&group));
+    assert!(!group.replication_groups[0].in_sync.contains(&members[2]) && counted(&group));
     assert_eq!(group.assignment(P).joining, []);
-    let version = group.partitions[0].version;
-    let join = GroupCommand::Join { partition: P, version, member: members[2] };
+    let version = group.replication_groups[0].version;
+    let join = GroupCommand::Join { group: P, version, member: members[2] };
     assert_eq!(nothing(&mut group, join), Answer::Void, "it leaves");
     // The next primary counts it too.
-    done(&mut group, |version| GroupCommand::Relieve { partition: P, version });
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: members[1] });
+    done(&mut group, |version| GroupCommand::Relieve { group: P, version });
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: members[1] });
     assert!(counted(&group));
-    let leaving = group.partitions[0].leaving.clone();
+    let leaving = group.replication_groups[0].leaving.clone();
     let let_go = |group: &Group| {
-        let version = group.partitions[0].version;
-        GroupCommand::LetGo { partition: P, version, members: leaving.clone() }
+        let version = group.replication_groups[0].version;
+        GroupCommand::LetGo { group: P, version, members: leaving.clone() }
     };
     let first = let_go(&group);
     assert_eq!(run(&mut group, first.clone()), Answer::Done);
     assert!(!counted(&group));
     assert_eq!(group.assignment(P).joining, [members[2]]);
     // In again, and out again: what was said of the first time is not true of the second.
-    done(&mut group, |version| GroupCommand::Join { partition: P, version, member: members[2] });
-    done(&mut group, |version| GroupCommand::Strike { partition: P, version, member: members[2] });
+    done(&mut group, |version| GroupCommand::Join { group: P, version, member: members[2] });
+    done(&mut group, |version| GroupCommand::Strike { group: P, version, member: members[2] });
     let late = let_go(&group);
     for late in [first, late] {
         assert_eq!(nothing(&mut group, late), Answer::Void);
@@ -445,19 +447,19 @@ fn who_is_struck_while_it_is_up_counts_until_it_is_let_go() {
     assert!(counted(&group));
     // Whoever has ended reads nothing.
     run(&mut group, GroupCommand::Down { member: members[2] });
-    assert!(!counted(&group) && group.partitions[0].leaving.is_empty());
+    assert!(!counted(&group) && group.replication_groups[0].leaving.is_empty());
 }
 
 #[test]
 fn who_has_ended_or_is_moved_away_is_counted_only_while_it_is_up() {
     let (mut group, members) = cluster(3);
-    done(&mut group, |version| GroupCommand::Place { partition: P, version, nodes: vec![NodeId(1), NodeId(2)] });
+    done(&mut group, |version| GroupCommand::Place { group: P, version, nodes: vec![NodeId(1), NodeId(2)] });
     assert_eq!(group.assignment(P).in_sync, members);
-    assert!(group.partitions[0].is_leaving(members[2]));
+    assert!(group.replication_groups[0].is_leaving(members[2]));
     let newer = register(&mut group, NodeId(3), 50, vec![]);
-    assert!(group.partitions[0].leaving.is_empty() && !group.assignment(P).names(newer));
+    assert!(group.replication_groups[0].leaving.is_empty() && !group.assignment(P).names(newer));
     run(&mut group, GroupCommand::Down { member: members[1] });
-    done(&mut group, |version| GroupCommand::Strike { partition: P, version, member: members[1] });
+    done(&mut group, |version| GroupCommand::Strike { group: P, version, member: members[1] });
     assert_eq!(group.assignment(P).in_sync, [members[0]]);
 }
 
@@ -466,22 +468,18 @@ fn only_who_can_joins() {
     let (mut group, members) = cluster(3);
     strike(&mut group, members[2]);
     let join =
-        |group: &Group, member| GroupCommand::Join { partition: P, version: group.partitions[0].version, member };
+        |group: &Group, member| GroupCommand::Join { group: P, version: group.replication_groups[0].version, member };
     let void = |group: &mut Group, member| assert_eq!(nothing(group, join(group, member)), Answer::Void);
     // In-sync already; of an old process; of a node that is not placed here.
     void(&mut group, members[1]);
     void(&mut group, Member { process: ProcessId(99), ..members[2] });
-    done(&mut group, |version| GroupCommand::Place { partition: P, version, nodes: vec![NodeId(1), NodeId(2)] });
+    done(&mut group, |version| GroupCommand::Place { group: P, version, nodes: vec![NodeId(1), NodeId(2)] });
     void(&mut group, members[2]);
-    done(&mut group, |version| GroupCommand::Place {
-        partition: P,
-        version,
-        nodes: vec![NodeId(1), NodeId(2), NodeId(3)],
-    });
-    done(&mut group, |version| GroupCommand::Relieve { partition: P, version });
+    done(&mut group, |version| GroupCommand::Place { group: P, version, nodes: vec![NodeId(1), NodeId(2), NodeId(3)] });
+    done(&mut group, |version| GroupCommand::Relieve { group: P, version });
     // Nobody leads, so nobody can say that it has everything.
     void(&mut group, members[2]);
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: members[1] });
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: members[1] });
     let joins = join(&group, members[2]);
     assert_eq!(run(&mut group, joins), Answer::Done);
 }
@@ -489,24 +487,24 @@ fn only_who_can_joins() {
 #[test]
 fn a_primary_is_relieved_before_another_leads() {
     let (mut group, members) = cluster(2);
-    let version = group.partitions[0].version;
-    assert_eq!(nothing(&mut group, GroupCommand::Lead { partition: P, version, member: members[1] }), Answer::Void);
-    assert_eq!(nothing(&mut group, GroupCommand::Strike { partition: P, version, member: members[0] }), Answer::Void);
-    done(&mut group, |version| GroupCommand::Relieve { partition: P, version });
-    assert_eq!(group.partitions[0].former, Some(members[0]));
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: members[1] });
-    assert_eq!(group.partitions[0].in_sync, [members[1], members[0]]);
+    let version = group.replication_groups[0].version;
+    assert_eq!(nothing(&mut group, GroupCommand::Lead { group: P, version, member: members[1] }), Answer::Void);
+    assert_eq!(nothing(&mut group, GroupCommand::Strike { group: P, version, member: members[0] }), Answer::Void);
+    done(&mut group, |version| GroupCommand::Relieve { group: P, version });
+    assert_eq!(group.replication_groups[0].former, Some(members[0]));
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: members[1] });
+    assert_eq!(group.replication_groups[0].in_sync, [members[1], members[0]]);
 }
 
 #[test]
 fn placement_never_drops_what_is_needed() {
     let (mut group, members) = cluster(2);
     let place = |group: &Group, nodes: &[u16]| GroupCommand::Place {
-        partition: P,
-        version: group.partitions[0].version,
+        group: P,
+        version: group.replication_groups[0].version,
         nodes: nodes.iter().copied().map(NodeId).collect(),
     };
-    let needed = Refused::Needed { node: 1, partition: 0 };
+    let needed = Refused::Needed { node: 1, group: 0 };
     let command = place(&group, &[2]);
     assert_eq!(refused(nothing(&mut group, command)), needed);
     for wrong in [&[][..], &[1, 1], &[1, 9]] {
@@ -515,7 +513,7 @@ fn placement_never_drops_what_is_needed() {
     }
     let command = place(&group, &[1]);
     assert_eq!(run(&mut group, command), Answer::Done);
-    assert_eq!(group.partitions[0].in_sync, [members[0]]);
+    assert_eq!(group.replication_groups[0].in_sync, [members[0]]);
     run(&mut group, GroupCommand::Down { member: members[0] });
     let command = place(&group, &[2]);
     assert_eq!(refused(nothing(&mut group, command)), needed);
@@ -533,19 +531,19 @@ fn the_operator_forgets_a_node_that_does_not_come_back() {
     assert_eq!(refused(nothing(&mut group, forget(2))), Refused::NodeUp(2));
     assert_eq!(refused(nothing(&mut group, forget(9))), Refused::NoSuchNode(9));
     run(&mut group, GroupCommand::Down { member: members[1] });
-    let before = group.partitions[0].version;
+    let before = group.replication_groups[0].version;
     assert_eq!(run(&mut group, forget(2)), Answer::Done);
     assert!(!group.nodes.contains_key(&NodeId(2)));
     // It was in-sync still: the primary goes on without it.
-    assert_eq!(group.partitions[0].in_sync, [members[0], members[2]]);
-    assert_eq!(group.partitions[0].placed, [NodeId(1), NodeId(3)]);
-    assert_eq!(group.partitions[0].version, before + 1);
+    assert_eq!(group.replication_groups[0].in_sync, [members[0], members[2]]);
+    assert_eq!(group.replication_groups[0].placed, [NodeId(1), NodeId(3)]);
+    assert_eq!(group.replication_groups[0].version, before + 1);
     assert_eq!(nothing(&mut group, forget(2)), Answer::Done);
     // As long as nobody is up who has everything, those that have it stay, whatever is asked.
     run(&mut group, GroupCommand::Down { member: members[2] });
     run(&mut group, GroupCommand::Down { member: members[0] });
     for node in [1, 3] {
-        assert_eq!(refused(nothing(&mut group, forget(node))), Refused::OnlyReplica { node, partition: 0 });
+        assert_eq!(refused(nothing(&mut group, forget(node))), Refused::OnlyReplica { node, group: 0 });
     }
     let whole = all(&group);
     register(&mut group, NodeId(1), 70, whole);
@@ -764,37 +762,40 @@ fn health_says_what_is_wrong() {
     let (mut group, members) = cluster(2);
     let health = group.health();
     assert_eq!(health.colour, Colour::Red);
-    assert!(health.reasons.contains(&"partition 1 has no data node yet".to_owned()), "{:?}", health.reasons);
+    assert!(health.reasons.contains(&"replication group 1 has no data node yet".to_owned()), "{:?}", health.reasons);
     for number in 1..3 {
-        let partition = PartitionId(number);
-        run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![NodeId(2), NodeId(1)] });
-        run(&mut group, GroupCommand::Lead { partition, version: 1, member: members[1] });
+        let id = GroupId(number);
+        run(&mut group, GroupCommand::Place { group: id, version: 0, nodes: vec![NodeId(2), NodeId(1)] });
+        run(&mut group, GroupCommand::Lead { group: id, version: 1, member: members[1] });
     }
     let health = group.health();
     assert_eq!(health.colour, Colour::Yellow);
-    assert_eq!(health.reasons, ["2 of 3 partitions have fewer replicas than wanted (partition 1: 1 of 2)"]);
-    assert_eq!((health.partitions[1].joining, health.partitions[0].in_sync), (1, 2));
-    for number in 1..3 {
-        run(&mut group, GroupCommand::Join { partition: PartitionId(number), version: 2, member: members[0] });
-    }
     assert_eq!(
-        group.health(),
-        Health { colour: Colour::Green, reasons: vec![], partitions: group.health().partitions }
+        health.reasons,
+        ["2 of 3 replication groups have fewer replicas than wanted (replication group 1: 1 of 2)"]
     );
+    assert_eq!((health.groups[1].joining, health.groups[0].in_sync), (1, 2));
+    for number in 1..3 {
+        run(&mut group, GroupCommand::Join { group: GroupId(number), version: 2, member: members[0] });
+    }
+    assert_eq!(group.health(), Health { colour: Colour::Green, reasons: vec![], groups: group.health().groups });
     // Led from elsewhere than where it is to be led.
     let mut moving = group.clone();
-    done(&mut moving, |version| GroupCommand::Place { partition: P, version, nodes: vec![NodeId(2), NodeId(1)] });
-    assert_eq!(moving.health().reasons, ["1 of 3 partitions are on their way to where they are to be"]);
+    done(&mut moving, |version| GroupCommand::Place { group: P, version, nodes: vec![NodeId(2), NodeId(1)] });
+    assert_eq!(moving.health().reasons, ["1 of 3 replication groups are on their way to where they are to be"]);
     assert_eq!(moving.health().colour, Colour::Yellow);
     run(&mut group, GroupCommand::Down { member: members[0] });
     let health = group.health();
     assert_eq!(health.colour, Colour::Red);
-    assert_eq!(health.reasons[0], "partition 0 is about to get a new primary");
+    assert_eq!(health.reasons[0], "replication group 0 is about to get a new primary");
     assert!(
         health.reasons[2].starts_with("node 1 (host1:7306) is down; others get its replicas when it stays away for")
     );
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: members[1] });
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: members[1] });
     assert_eq!(group.health().colour, Colour::Yellow);
     run(&mut group, GroupCommand::Down { member: members[1] });
-    assert_eq!(group.health().reasons[0], "partition 0 waits for node 2, which has the only whole replica: start it");
+    assert_eq!(
+        group.health().reasons[0],
+        "replication group 0 waits for node 2, which has the only whole replica: start it"
+    );
 }

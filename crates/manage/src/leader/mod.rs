@@ -1,10 +1,10 @@
-//! What the manage leader does beside applying commands: leases, failures, placement, timestamps. Pure: time comes in, commands go out.
+//! What the control-plane leader does beside applying commands: leases, failures, placement, timestamps. Pure: time comes in, commands go out.
 //!
 //! | file | what |
 //! |---|---|
 //! | this one | a term of leadership: grants leases, says who is down, names primaries |
 //! | [`lease`] | the holder's side of a lease |
-//! | [`placement`] | where partitions are to be |
+//! | [`placement`] | where groups are to be |
 //! | `timestamps` | numbers for snapshots |
 //!
 //! # A term
@@ -16,10 +16,10 @@
 //!
 //! # Leases
 //! A heartbeat is granted only after a majority has followed this leader since its arrival; the caller sees to that ([`crate::consensus::Consensus::confirm`]).
-//! A lease counts from the heartbeat's arrival. When it has ended the leader proposes `Expire`, until the group shows it, and grants that process nothing more,
+//! A lease counts from the heartbeat's arrival. When it has ended the leader proposes `Expire`, until the control plane shows it, and grants that process nothing more,
 //! ever: the command may be under way for as long as it likes. A process that has registered in this term has [`FIRST`] to ask for the first time.
 //!
-//! A process is not taken for gone while one that shares a partition with it, and would go on without it, has been silent for [`FRESH`]: that one may be dead too, and its lease not yet at its
+//! A process is not taken for gone while one that shares a group with it, and would go on without it, has been silent for [`FRESH`]: that one may be dead too, and its lease not yet at its
 //! end. It is heard again, or both are taken for gone with one command, and both keep their places (rule 25). The same holds for a primary that is to begin without
 //! members that are down.
 //!
@@ -32,19 +32,19 @@
 //! take anybody for gone.
 //!
 //! # Primaries
-//! A partition without a primary gets an in-sync member (or a doubtful one that may lead, [`PartitionState::may_lead`]) whose lease holds: the preferred one, else one that is wanted there, else the one with the fewest primaries. If its former primary may
-//! still believe to lead ([`PartitionState::former`]), not before that one's lease has ended, or it has said in a heartbeat that it has applied the command that relieved it
-//! ([`Leader::on_known`]): from then on its lease tells it that it does not lead. A primary that is not where it is preferred is relieved when its partition has no joiners and the preferred member is in-sync with a lease:
+//! A group without a primary gets an in-sync member (or a doubtful one that may lead, [`ReplicationGroup::may_lead`]) whose lease holds: the preferred one, else one that is wanted there, else the one with the fewest primaries. If its former primary may
+//! still believe to lead ([`ReplicationGroup::former`]), not before that one's lease has ended, or it has said in a heartbeat that it has applied the command that relieved it
+//! ([`Leader::on_known`]): from then on its lease tells it that it does not lead. A primary that is not where it is preferred is relieved when its group has no joiners and the preferred member is in-sync with a lease:
 //! one after another ([`MOVE_PAUSE`]), since whoever has locks there loses them; all at once as long as there are no tables, so that a new cluster is spread before anybody works with it.
 //! A node that is down keeps its places for `replace_after` of the configuration, as far as this term knows: a new leader counts anew.
 //!
 //! # Followers that read
-//! An in-sync follower answers reads as long as its lease holds (rule 33). One that was struck while it was up stays counted ([`PartitionState::leaving`]) until it has said in a heartbeat that it has heard of it, or one lease has passed since
+//! An in-sync follower answers reads as long as its lease holds (rule 33). One that was struck while it was up stays counted ([`ReplicationGroup::leaving`]) until it has said in a heartbeat that it has heard of it, or one lease has passed since
 //! this leader saw it: then [`GroupCommand::LetGo`].
 //!
 //! # Going back
-//! With durability `replicated`, when the memory of a partition is lost, the leader has the cluster go back to its last complete cut (`go_back`), as soon as every partition has a holder of it who is up. The end of
-//! a lease is not the end of a process: a partition whose last processes are silent, and whose nodes have not registered others, is waited for (`memory_return` of the configuration). They may live, and come back with all they have (rule 35).
+//! With durability `replicated`, when the memory of a group is lost, the leader has the cluster go back to its last complete cut (`go_back`), as soon as every group has a holder of it who is up. The end of
+//! a lease is not the end of a process: a group whose last processes are silent, and whose nodes have not registered others, is waited for (`memory_return` of the configuration). They may live, and come back with all they have (rule 35).
 //!
 //! # Timestamps
 //! They must grow over all leaders: a time that a replaced leader gives out after its successor has given out others would be a snapshot without commits that were acknowledged before it was asked for. Two ways lead
@@ -54,7 +54,7 @@
 //!
 //! # Proposals
 //! [`Leader::on_tick`] gives what to propose. The same is not given again before `group` shows it, or [`AGAIN`] has passed: proposals may be lost, and all of
-//! them may come twice. Call it every 10–20 ms, and at once when the group has changed: after `Expire` the next call has the new primaries.
+//! them may come twice. Call it every 10–20 ms, and at once when the control plane has changed: after `Expire` the next call has the new primaries.
 
 pub mod lease;
 pub mod placement;
@@ -65,9 +65,9 @@ mod tests;
 
 pub use lease::Lease;
 
-use crate::group::{Group, GroupCommand, Leaving, Life, NodeState, PartitionState, RoleKind};
+use crate::group::{Group, GroupCommand, Leaving, Life, NodeState, ReplicationGroup, RoleKind};
 use placement::DataNodes;
-use rauk_types::{Member, NodeId, PartitionId, ProcessId, Timestamp, View};
+use rauk_types::{GroupId, Member, NodeId, ProcessId, Timestamp, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use timestamps::Timestamps;
@@ -96,7 +96,7 @@ pub const MOVE_PAUSE: Duration = Duration::from_millis(500);
 pub enum Heard {
     /// The lease is granted; the answer names the index of the leader's last committed command.
     Granted,
-    /// This process has ended as far as the group is concerned, for ever: it must register anew ([`Lease::on_refused`]).
+    /// This process has ended as far as the control plane is concerned, for ever: it must register anew ([`Lease::on_refused`]).
     Refused,
     /// Nothing is said about it: this leader has not begun its term yet, is replaced, or knows less than the asking process. Ask again.
     NotNow,
@@ -108,11 +108,11 @@ enum Proposal {
     Term,
     Expire(ProcessId),
     Timestamps(u64),
-    Lead(PartitionId, u64),
-    Relieve(PartitionId, u64),
-    Place(PartitionId, u64),
+    Lead(GroupId, u64),
+    Relieve(GroupId, u64),
+    Place(GroupId, u64),
     Recover(u64),
-    LetGo(PartitionId, u64),
+    LetGo(GroupId, u64),
 }
 
 /// A term of leadership. Made new for each term, and only one for each; nothing is carried over.
@@ -138,15 +138,15 @@ pub struct Leader {
     expired: BTreeSet<ProcessId>,
     /// When a node was first seen down.
     down: BTreeMap<NodeId, Duration>,
-    /// Partitions without a primary: version, and index of the group at which they were first seen so.
-    vacant: BTreeMap<PartitionId, (u64, u64)>,
-    /// Members that were struck while they were up: when they were first seen so, and the group's index then.
-    leaving: BTreeMap<(PartitionId, Leaving), (Duration, u64)>,
+    /// Replication groups without a primary: version, and index of the control plane at which they were first seen so.
+    vacant: BTreeMap<GroupId, (u64, u64)>,
+    /// Members that were struck while they were up: when they were first seen so, and the control plane's index then.
+    leaving: BTreeMap<(GroupId, Leaving), (Duration, u64)>,
     proposed: BTreeMap<Proposal, Duration>,
     moved: Option<Duration>,
-    /// Since when partitions have no memory: the last process that had it may only be silent, and come back.
-    gone: BTreeMap<PartitionId, Duration>,
-    /// Index of the group and nodes for which there was nothing to place.
+    /// Since when groups have no memory: the last process that had it may only be silent, and come back.
+    gone: BTreeMap<GroupId, Duration>,
+    /// Index of the control plane and nodes for which there was nothing to place.
     at_rest: Option<(u64, DataNodes)>,
     timestamps: Timestamps,
 }
@@ -193,18 +193,18 @@ impl Leader {
                 *end = (*end).max(arrived + LEASE);
                 Heard::Granted
             }
-            // Its registration has not come here yet; or the group will say that it has ended, and has not yet.
+            // Its registration has not come here yet; or the control plane will say that it has ended, and has not yet.
             _ => Heard::NotNow,
         }
     }
 
-    /// A process says (with its heartbeat) that it has applied the group's commands up to `index`. Only makes changes faster: gives whether a partition that it led can
+    /// A process says (with its heartbeat) that it has applied the control plane's commands up to `index`. Only makes changes faster: gives whether a group that it led can
     /// have another primary by that, or one that it followed go on without it, so that a look is worthwhile at once.
     pub fn on_known(&mut self, member: Member, index: u64, group: &Group) -> bool {
         let known = self.known.entry(member.process).or_default();
         let news = index > *known;
         *known = (*known).max(index);
-        news && group.partitions.iter().any(|p| p.former == Some(member) || p.is_leaving(member))
+        news && group.replication_groups.iter().any(|p| p.former == Some(member) || p.is_leaving(member))
     }
 
     /// Commands to propose now: the ends of leases, new primaries, placement (missing replicas, moves in small numbers, primaries to where they are preferred), the timestamp bound. What was
@@ -314,17 +314,18 @@ impl Leader {
             self.down.entry(*node).or_insert(now);
         }
         self.vacant.retain(|p, (version, _)| {
-            group.partition(*p).is_some_and(|state| state.primary.is_none() && state.version == *version)
+            group.replication_group(*p).is_some_and(|state| state.primary.is_none() && state.version == *version)
         });
-        let leaves = |p: &PartitionId, l: &Leaving| group.partition(*p).is_some_and(|state| state.leaving.contains(l));
-        self.leaving.retain(|(partition, leaving), _| leaves(partition, leaving));
-        for (number, state) in (0..).zip(&group.partitions) {
+        let leaves =
+            |p: &GroupId, l: &Leaving| group.replication_group(*p).is_some_and(|state| state.leaving.contains(l));
+        self.leaving.retain(|(id, leaving), _| leaves(id, leaving));
+        for (number, state) in (0..).zip(&group.replication_groups) {
             for leaving in &state.leaving {
-                self.leaving.entry((PartitionId(number), *leaving)).or_insert((now, group.index));
+                self.leaving.entry((GroupId(number), *leaving)).or_insert((now, group.index));
             }
         }
-        for (number, state) in (0..).zip(&group.partitions).filter(|(_, state)| state.primary.is_none()) {
-            self.vacant.entry(PartitionId(number)).or_insert((state.version, group.index));
+        for (number, state) in (0..).zip(&group.replication_groups).filter(|(_, state)| state.primary.is_none()) {
+            self.vacant.entry(GroupId(number)).or_insert((state.version, group.index));
         }
     }
 
@@ -343,10 +344,10 @@ impl Leader {
         };
         let up = group.nodes.keys().filter_map(|node| group.member(*node));
         let mut ended: BTreeSet<Member> = up.filter(|member| has_ended(member) && !stays(member)).collect();
-        // Who shares a partition with one that may be dead too waits for what becomes of that one; and so on.
+        // Who shares a group with one that may be dead too waits for what becomes of that one; and so on.
         loop {
             let must_wait = |m: &Member| group.is_member(*m) && !ended.contains(m) && !self.is_fresh(now, m.process);
-            let doubtful = group.partitions.iter().filter(|p| p.in_sync.iter().any(must_wait));
+            let doubtful = group.replication_groups.iter().filter(|p| p.in_sync.iter().any(must_wait));
             let waiting: Vec<Member> =
                 doubtful.flat_map(|p| &p.in_sync).filter(|m| ended.contains(m)).copied().collect();
             if waiting.is_empty() {
@@ -373,29 +374,29 @@ impl Leader {
         self.leases.get(&process).is_some_and(|end| now + LEASE < *end + FRESH)
     }
 
-    /// Durability `replicated`: where the memory of a partition is gone, the cluster goes back to its last cut. As soon as every partition has a holder of that cut who is up; nobody else can bring it back.
+    /// Durability `replicated`: where the memory of a group is gone, the cluster goes back to its last cut. As soon as every group has a holder of that cut who is up; nobody else can bring it back.
     fn go_back(&mut self, now: Duration, group: &Group, out: &mut Vec<GroupCommand>) {
-        let without = |partition: PartitionId| group.partition(partition).filter(|state| group.has_no_memory(state));
-        self.gone.retain(|partition, _| without(*partition).is_some());
-        let numbers = (0..group.partitions.len() as u16).map(PartitionId);
-        for partition in numbers.filter(|partition| without(*partition).is_some()) {
-            self.gone.entry(partition).or_insert(now);
+        let without = |id: GroupId| group.replication_group(id).filter(|state| group.has_no_memory(state));
+        self.gone.retain(|id, _| without(*id).is_some());
+        let numbers = (0..group.replication_groups.len() as u16).map(GroupId);
+        for id in numbers.filter(|id| without(*id).is_some()) {
+            self.gone.entry(id).or_insert(now);
         }
         let patience = group.config.as_ref().map_or(0, |config| config.memory_return);
         let patience = Duration::from_secs(patience.into());
-        let is_lost = |(partition, since): (&PartitionId, &Duration)| {
-            now >= *since + patience || without(*partition).is_some_and(|state| group.is_memory_lost(state))
+        let is_lost = |(id, since): (&GroupId, &Duration)| {
+            now >= *since + patience || without(*id).is_some_and(|state| group.is_memory_lost(state))
         };
         if !self.gone.iter().any(is_lost) {
             return;
         }
         let is_up = |node: &NodeId| group.member(*node).is_some();
-        let has_holder = |(number, state): (u16, &PartitionState)| match group.cut.holders.get(usize::from(number)) {
+        let has_holder = |(number, state): (u16, &ReplicationGroup)| match group.cut.holders.get(usize::from(number)) {
             Some(holders) => holders.iter().any(is_up),
             None => state.placed.iter().any(is_up),
         };
         let number = group.recovery.number + 1;
-        if (0..).zip(&group.partitions).all(has_holder) && self.may_propose(now, Proposal::Recover(number)) {
+        if (0..).zip(&group.replication_groups).all(has_holder) && self.may_propose(now, Proposal::Recover(number)) {
             out.push(GroupCommand::Recover { number });
         }
     }
@@ -421,12 +422,12 @@ impl Leader {
         nodes
     }
 
-    /// Whether nobody can believe any more to lead this partition, which has no primary.
-    fn is_free(&self, now: Duration, partition: PartitionId, state: &PartitionState) -> bool {
+    /// Whether nobody can believe any more to lead this group, which has no primary.
+    fn is_free(&self, now: Duration, id: GroupId, state: &ReplicationGroup) -> bool {
         let Some(former) = state.former else { return true };
         let has_heard = || {
             let known = self.known.get(&former.process);
-            known.zip(self.vacant.get(&partition)).is_some_and(|(known, (_, index))| known >= index)
+            known.zip(self.vacant.get(&id)).is_some_and(|(known, (_, index))| known >= index)
         };
         has_heard() || self.settled(now) && self.leases.get(&former.process).is_none_or(|end| now >= *end)
     }
@@ -434,37 +435,33 @@ impl Leader {
     /// Members that were struck while they were up, and now know it, or hold no lease any more without knowing it: grants given before the strike were asked for before it was seen here, those given
     /// since count only for who knows of it (rule 16).
     fn let_go(&mut self, now: Duration, group: &Group, out: &mut Vec<GroupCommand>) {
-        for (number, state) in (0..).zip(&group.partitions).filter(|(_, state)| !state.leaving.is_empty()) {
-            let partition = PartitionId(number);
+        for (number, state) in (0..).zip(&group.replication_groups).filter(|(_, state)| !state.leaving.is_empty()) {
+            let id = GroupId(number);
             let has_gone = |leaving: &&Leaving| {
-                let (since, index) = self.leaving.get(&(partition, **leaving)).copied().unwrap_or((now, group.index));
+                let (since, index) = self.leaving.get(&(id, **leaving)).copied().unwrap_or((now, group.index));
                 self.known.get(&leaving.member.process).is_some_and(|known| *known >= index) || now >= since + LEASE
             };
             let members: Vec<Leaving> = state.leaving.iter().filter(has_gone).copied().collect();
             let version = state.version;
             // Where a change is under way already this one would only make that one void, or be made void.
-            let busy = [
-                Proposal::Lead(partition, version),
-                Proposal::Relieve(partition, version),
-                Proposal::Place(partition, version),
-            ];
+            let busy = [Proposal::Lead(id, version), Proposal::Relieve(id, version), Proposal::Place(id, version)];
             if !members.is_empty()
                 && busy.iter().all(|p| !self.proposed.contains_key(p))
-                && self.may_propose(now, Proposal::LetGo(partition, version))
+                && self.may_propose(now, Proposal::LetGo(id, version))
             {
-                out.push(GroupCommand::LetGo { partition, version, members });
+                out.push(GroupCommand::LetGo { group: id, version, members });
             }
         }
     }
 
     fn name_primaries(&mut self, now: Duration, group: &Group, nodes: &DataNodes, out: &mut Vec<GroupCommand>) {
         let mut led: BTreeMap<NodeId, usize> = BTreeMap::new();
-        for primary in group.partitions.iter().filter_map(|p| p.primary) {
+        for primary in group.replication_groups.iter().filter_map(|p| p.primary) {
             *led.entry(primary.node).or_default() += 1;
         }
-        for (number, state) in (0..).zip(&group.partitions).filter(|(_, p)| p.primary.is_none()) {
-            let partition = PartitionId(number);
-            if !self.is_free(now, partition, state) {
+        for (number, state) in (0..).zip(&group.replication_groups).filter(|(_, p)| p.primary.is_none()) {
+            let id = GroupId(number);
+            if !self.is_free(now, id, state) {
                 continue;
             }
             let members: Vec<Member> = match state.view == View::default() {
@@ -475,7 +472,7 @@ impl Leader {
                     members.filter(|m| group.is_member(*m) && state.may_lead(*m)).collect()
                 }
             };
-            let wanted: Vec<NodeId> = placement::wanted(group, partition, state, nodes).collect();
+            let wanted: Vec<NodeId> = placement::wanted(group, id, state, nodes).collect();
             let rank = |m: &Member| {
                 let count = led.get(&m.node).copied().unwrap_or_default();
                 (state.placed.first() != Some(&m.node), !wanted.contains(&m.node), count, m.node)
@@ -486,15 +483,15 @@ impl Leader {
             let fit = |m: &Member| self.has_lease(now, m.process) && (!alone || self.is_fresh(now, m.process));
             let able = members.into_iter().filter(fit);
             let Some(member) = able.min_by_key(rank) else { continue };
-            if self.may_propose(now, Proposal::Lead(partition, state.version)) {
+            if self.may_propose(now, Proposal::Lead(id, state.version)) {
                 *led.entry(member.node).or_default() += 1;
-                out.push(GroupCommand::Lead { partition, version: state.version, member });
+                out.push(GroupCommand::Lead { group: id, version: state.version, member });
             }
         }
     }
 
     fn place(&mut self, now: Duration, group: &Group, nodes: &DataNodes, out: &mut Vec<GroupCommand>) {
-        // A plan rests on what the group shows: while one is under way, another would count the same things twice.
+        // A plan rests on what the control plane shows: while one is under way, another would count the same things twice.
         if self.proposed.keys().any(|proposal| matches!(proposal, Proposal::Place(..))) {
             return;
         }
@@ -503,19 +500,15 @@ impl Leader {
         }
         let plan = placement::plan(group, nodes);
         self.at_rest = plan.is_empty().then(|| (group.index, nodes.clone()));
-        for (partition, placed) in plan {
-            let Some(state) = group.partition(partition) else { continue };
+        for (id, placed) in plan {
+            let Some(state) = group.replication_group(id) else { continue };
             let version = state.version;
             // Where a change is under way already this one would only make that one void, or be made void.
-            let busy = [
-                Proposal::Lead(partition, version),
-                Proposal::Relieve(partition, version),
-                Proposal::LetGo(partition, version),
-            ];
+            let busy = [Proposal::Lead(id, version), Proposal::Relieve(id, version), Proposal::LetGo(id, version)];
             if busy.iter().all(|p| !self.proposed.contains_key(p))
-                && self.may_propose(now, Proposal::Place(partition, version))
+                && self.may_propose(now, Proposal::Place(id, version))
             {
-                out.push(GroupCommand::Place { partition, version, nodes: placed });
+                out.push(GroupCommand::Place { group: id, version, nodes: placed });
             }
         }
     }
@@ -524,23 +517,23 @@ impl Leader {
         let all = group.holds_nothing();
         let rested = self.moved.is_none_or(|at| now >= at.saturating_add(MOVE_PAUSE));
         // One that is on its way is led again before the next goes.
-        let on_its_way = || group.partitions.iter().any(|p| p.primary.is_none() && p.former.is_some());
+        let on_its_way = || group.replication_groups.iter().any(|p| p.primary.is_none() && p.former.is_some());
         if !self.settled(now) || !all && (!rested || on_its_way()) {
             return;
         }
-        for (number, state) in (0..).zip(&group.partitions) {
-            let partition = PartitionId(number);
+        for (number, state) in (0..).zip(&group.replication_groups) {
+            let id = GroupId(number);
             let has_lease = |node| group.member(node).is_some_and(|m| self.has_lease(now, m.process));
-            let better = placement::is_misled(group, partition, state, nodes, has_lease);
-            let placing = self.proposed.contains_key(&Proposal::Place(partition, state.version));
+            let better = placement::is_misled(group, id, state, nodes, has_lease);
+            let placing = self.proposed.contains_key(&Proposal::Place(id, state.version));
             if better
                 && !placing
                 && state.leaving.is_empty()
-                && group.assignment(partition).joining.is_empty()
-                && self.may_propose(now, Proposal::Relieve(partition, state.version))
+                && group.assignment(id).joining.is_empty()
+                && self.may_propose(now, Proposal::Relieve(id, state.version))
             {
                 self.moved = Some(now);
-                out.push(GroupCommand::Relieve { partition, version: state.version });
+                out.push(GroupCommand::Relieve { group: id, version: state.version });
                 if !all {
                     return;
                 }
@@ -549,17 +542,16 @@ impl Leader {
     }
 }
 
-/// Whether the group does not show yet what became of a proposal.
+/// Whether the control plane does not show yet what became of a proposal.
 fn under_way(proposal: &Proposal, group: &Group) -> bool {
-    let at =
-        |partition: &PartitionId, version: &u64| group.partition(*partition).is_some_and(|p| p.version == *version);
+    let at = |id: &GroupId, version: &u64| group.replication_group(*id).is_some_and(|p| p.version == *version);
     match proposal {
         Proposal::Term | Proposal::Expire(_) => true,
         Proposal::Recover(number) => group.recovery.number < *number,
         Proposal::Timestamps(bound) => group.timestamp_bound < *bound,
-        Proposal::Lead(partition, version)
-        | Proposal::Relieve(partition, version)
-        | Proposal::LetGo(partition, version)
-        | Proposal::Place(partition, version) => at(partition, version),
+        Proposal::Lead(id, version)
+        | Proposal::Relieve(id, version)
+        | Proposal::LetGo(id, version)
+        | Proposal::Place(id, version) => at(id, version),
     }
 }

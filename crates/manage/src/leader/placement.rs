@@ -1,29 +1,29 @@
-//! Where partitions are to be: a pure function of the group's state.
+//! Where groups are to be: a pure function of the control plane's state.
 //!
-//! Data nodes fall in three classes. *Able*: up, with a lease; they can be given partitions. *Kept*: these, and those that went down less than
+//! Data nodes fall in three classes. *Able*: up, with a lease; they can be given groups. *Kept*: these, and those that went down less than
 //! `replace_after` of the configuration ago: they keep what they have, since a node that restarts should not make others copy, and is back sooner than a copy is made. *All others* (down for
 //! longer, address taken by another node, no data role) lose their places, which others get. With as many nodes as replicas there is nobody else
-//! to get them; the partition then has fewer until a node comes.
+//! to get them; the group then has fewer until a node comes.
 //!
 //! # The plan is in the state
-//! A partition's `placed` list says where it is going: the first *wanted* ones (R, or as many as there are kept nodes; all of them for the fully replicated partition) are to hold it, and
+//! A group's `placed` list says where it is going: the first *wanted* ones (R, or as many as there are kept nodes; all of them for the fully replicated group) are to hold it, and
 //! those behind are to give it up, once all wanted ones are in-sync. So the plan outlives the leader that made it, and making it again from
 //! any state in between gives the same: it converges.
 //!
 //! # Steps, on the wanted sets
-//! 1. *Fill*: a partition that has too few gets the able node that is in-sync there already, else the one with the fewest replicas, and among these the one that has
-//!    the fewest partitions in common with those that it is to hold this one with: when a node fails, what it led is spread over many.
-//! 2. *Even out replicas*: while an able node has two more than another, one replica moves between them (of a partition where all is calm).
-//! 3. *Even out primaries*: while a node is preferred by two more partitions than another that can be reached over partitions they share (a
-//!    path: from a to b by a partition that a is preferred in and b holds), the preference moves along the path. Nothing is copied for that. If no path is left the numbers are as even as
+//! 1. *Fill*: a group that has too few gets the able node that is in-sync there already, else the one with the fewest replicas, and among these the one that has
+//!    the fewest groups in common with those that it is to hold this one with: when a node fails, what it led is spread over many.
+//! 2. *Even out replicas*: while an able node has two more than another, one replica moves between them (of a group where all is calm).
+//! 3. *Even out primaries*: while a node is preferred by two more groups than another that can be reached over groups they share (a
+//!    path: from a to b by a group that a is preferred in and b holds), the preference moves along the path. Nothing is copied for that. If no path is left the numbers are as even as
 //!    the sets allow.
 //!
-//! At most [`JOINING`] copies run to a node at once, without a bound as long as there are no tables. A partition that nobody has led yet has nothing to copy and counts for nothing here.
+//! At most [`JOINING`] copies run to a node at once, without a bound as long as there are no tables. A group that nobody has led yet has nothing to copy and counts for nothing here.
 //! Each step makes the sum of squares of the counts smaller or fills a gap, so that the plan comes to an end; equal numbers are left alone, so it
 //! moves no more than it must.
 
-use crate::group::{Group, Life, PartitionState, RoleKind};
-use rauk_types::{NodeId, PartitionId, View};
+use crate::group::{Group, Life, ReplicationGroup, RoleKind};
+use rauk_types::{GroupId, NodeId, View};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Replicas that are brought up on a node at once.
@@ -32,15 +32,15 @@ pub const JOINING: usize = 2;
 /// The data nodes, as the leader sees them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataNodes {
-    /// Can be given partitions.
+    /// Can be given groups.
     pub able: BTreeSet<NodeId>,
     /// Keep those that they have: `able` and nodes that have gone down only now.
     pub kept: BTreeSet<NodeId>,
 }
 
-/// A partition in the plan.
+/// A group in the plan.
 struct Part<'a> {
-    state: &'a PartitionState,
+    state: &'a ReplicationGroup,
     wanted: Vec<NodeId>,
     want: usize,
     /// The fully replicated one.
@@ -76,25 +76,25 @@ impl Part<'_> {
     }
 }
 
-/// Nodes that are wanted for a partition now, in their order.
+/// Nodes that are wanted for a group now, in their order.
 pub fn wanted<'a>(
     group: &Group,
-    partition: PartitionId,
-    state: &'a PartitionState,
+    id: GroupId,
+    state: &'a ReplicationGroup,
     nodes: &'a DataNodes,
 ) -> impl Iterator<Item = NodeId> + use<'a> {
-    let want = wanted_count(group, partition, nodes);
+    let want = wanted_count(group, id, nodes);
     state.placed.iter().copied().filter(|n| nodes.kept.contains(n)).take(want)
 }
 
-fn wanted_count(group: &Group, partition: PartitionId, nodes: &DataNodes) -> usize {
+fn wanted_count(group: &Group, id: GroupId, nodes: &DataNodes) -> usize {
     let Some(config) = &group.config else { return 0 };
-    let most = if partition.0 == config.partitions { usize::MAX } else { usize::from(config.replicas) };
+    let most = if id.0 + 1 == config.layout().groups().end { usize::MAX } else { usize::from(config.replicas) };
     most.min(nodes.kept.len())
 }
 
-/// What to propose: the partitions whose placement is to change, with their new lists.
-pub fn plan(group: &Group, nodes: &DataNodes) -> Vec<(PartitionId, Vec<NodeId>)> {
+/// What to propose: the groups whose placement is to change, with their new lists.
+pub fn plan(group: &Group, nodes: &DataNodes) -> Vec<(GroupId, Vec<NodeId>)> {
     if group.config.is_none() || nodes.able.is_empty() {
         return Vec::new();
     }
@@ -102,32 +102,32 @@ pub fn plan(group: &Group, nodes: &DataNodes) -> Vec<(PartitionId, Vec<NodeId>)>
     plan.fill();
     plan.even_out_replicas();
     plan.even_out_primaries();
-    let places = plan.parts.iter().enumerate().map(|(i, part)| (PartitionId(i as u16), part.placed(), part.state));
+    let places = plan.parts.iter().enumerate().map(|(i, part)| (GroupId(i as u16), part.placed(), part.state));
     places
         .filter(|(_, placed, state)| !placed.is_empty() && *placed != state.placed)
-        .map(|(partition, placed, _)| (partition, placed))
+        .map(|(id, placed, _)| (id, placed))
         .collect()
 }
 
 /// Where the primary is not who it is to be, and who is to be could take over now (`ready`).
 pub fn is_misled(
     group: &Group,
-    partition: PartitionId,
-    state: &PartitionState,
+    id: GroupId,
+    state: &ReplicationGroup,
     nodes: &DataNodes,
     ready: impl Fn(NodeId) -> bool,
 ) -> bool {
     let Some(primary) = state.primary else { return false };
-    let mut wanted = wanted(group, partition, state, nodes);
+    let mut wanted = wanted(group, id, state, nodes);
     let Some(first) = wanted.next() else { return false };
     let ready = |node: NodeId| state.in_sync.iter().any(|m| m.node == node && group.is_member(*m)) && ready(node);
     match first == primary.node || wanted.any(|n| n == primary.node) {
         true => first != primary.node && ready(first),
-        false => self::wanted(group, partition, state, nodes).any(ready),
+        false => self::wanted(group, id, state, nodes).any(ready),
     }
 }
 
-/// Partitions that are placed or led otherwise than they are to be, or still wait for who has left, as far as the group's state tells.
+/// Replication groups that are placed or led otherwise than they are to be, or still wait for who has left, as far as the control plane's state tells.
 pub fn unsettled(group: &Group) -> usize {
     let mut nodes = DataNodes::default();
     for (node, state) in group.nodes.iter().filter(|(_, n)| n.has(RoleKind::Data) && n.life != Life::Absent) {
@@ -136,10 +136,10 @@ pub fn unsettled(group: &Group) -> usize {
             nodes.able.insert(*node);
         }
     }
-    let mut moving: BTreeSet<PartitionId> = plan(group, &nodes).into_iter().map(|(partition, _)| partition).collect();
-    for (number, state) in (0..).zip(&group.partitions) {
-        if !state.leaving.is_empty() || is_misled(group, PartitionId(number), state, &nodes, |_| true) {
-            moving.insert(PartitionId(number));
+    let mut moving: BTreeSet<GroupId> = plan(group, &nodes).into_iter().map(|(id, _)| id).collect();
+    for (number, state) in (0..).zip(&group.replication_groups) {
+        if !state.leaving.is_empty() || is_misled(group, GroupId(number), state, &nodes, |_| true) {
+            moving.insert(GroupId(number));
         }
     }
     moving.len()
@@ -150,13 +150,13 @@ struct Plan<'a> {
     /// Replicas that may be brought up on a node at once.
     at_once: usize,
     parts: Vec<Part<'a>>,
-    /// Replicas of ordinary partitions wanted on each able node.
+    /// Replicas of ordinary groups wanted on each able node.
     replicas: BTreeMap<NodeId, usize>,
     /// Replicas that are being brought up on each able node.
     joining: BTreeMap<NodeId, usize>,
-    /// Ordinary partitions whose first wanted node this is.
+    /// Ordinary groups whose first wanted node this is.
     preferred: BTreeMap<NodeId, usize>,
-    /// Ordinary partitions that two nodes have in common, the smaller first.
+    /// Ordinary groups that two nodes have in common, the smaller first.
     common: BTreeMap<(NodeId, NodeId), usize>,
 }
 
@@ -166,13 +166,13 @@ fn pair(a: NodeId, b: NodeId) -> (NodeId, NodeId) {
 
 impl<'a> Plan<'a> {
     fn new(group: &'a Group, nodes: &'a DataNodes) -> Plan<'a> {
-        let fully = group.config.as_ref().map(|c| c.partitions);
-        let part = |(number, state): (u16, &'a PartitionState)| {
-            let partition = PartitionId(number);
-            let want = wanted_count(group, partition, nodes);
+        let fully = group.config.as_ref().map(|c| c.layout().groups().end - 1);
+        let part = |(number, state): (u16, &'a ReplicationGroup)| {
+            let id = GroupId(number);
+            let want = wanted_count(group, id, nodes);
             let mut part = Part {
                 state,
-                wanted: wanted(group, partition, state, nodes).collect(),
+                wanted: wanted(group, id, state, nodes).collect(),
                 want,
                 full: Some(number) == fully,
                 fresh: state.view == View::default(),
@@ -183,7 +183,7 @@ impl<'a> Plan<'a> {
             part.calm = in_place && state.primary.is_some() && part.placed() == state.placed;
             part
         };
-        let parts: Vec<Part<'a>> = (0..).zip(&group.partitions).map(part).collect();
+        let parts: Vec<Part<'a>> = (0..).zip(&group.replication_groups).map(part).collect();
         let zero: BTreeMap<NodeId, usize> = nodes.able.iter().map(|n| (*n, 0)).collect();
         let (replicas, joining) = (zero.clone(), zero.clone());
         let at_once = if group.holds_nothing() { usize::MAX } else { JOINING };
@@ -211,7 +211,7 @@ impl<'a> Plan<'a> {
         self.joining.get(&node).is_some_and(|count| *count < self.at_once)
     }
 
-    /// How much a node has in common already with the others that are to hold a partition; for its first one, how many it is preferred in.
+    /// How much a node has in common already with the others that are to hold a group; for its first one, how many it is preferred in.
     fn closeness(&self, part: &Part<'_>, node: NodeId) -> usize {
         let others = part.wanted.iter().filter(|n| **n != node);
         match part.wanted.is_empty() {
@@ -220,7 +220,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Takes a node among a partition's wanted ones, at the end.
+    /// Takes a node among a group's wanted ones, at the end.
     fn add(&mut self, index: usize, node: NodeId) {
         let part = &mut self.parts[index];
         for other in part.wanted.iter().filter(|_| !part.full) {
@@ -284,7 +284,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// A partition, the node that it leaves and the one that it goes to.
+    /// A group, the node that it leaves and the one that it goes to.
     fn next_move(&self) -> Option<(usize, NodeId, NodeId)> {
         let mut by_count: Vec<(usize, NodeId)> = self.replicas.iter().map(|(node, count)| (*count, *node)).collect();
         by_count.sort_unstable();
@@ -331,7 +331,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// A path from a node that is preferred by two more partitions than the one at its end: partitions, each with the node that it is to prefer.
+    /// A path from a node that is preferred by two more groups than the one at its end: groups, each with the node that it is to prefer.
     fn shift(&self, preferred: &BTreeMap<NodeId, usize>) -> Option<Vec<(usize, NodeId)>> {
         let mut by_count: Vec<(usize, NodeId)> = preferred.iter().map(|(node, count)| (*count, *node)).collect();
         by_count.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -341,7 +341,7 @@ impl<'a> Plan<'a> {
     }
 
     fn path(&self, start: NodeId, count: usize, preferred: &BTreeMap<NodeId, usize>) -> Option<Vec<(usize, NodeId)>> {
-        // How each node was reached: over which partition, from where.
+        // How each node was reached: over which group, from where.
         let mut reached: BTreeMap<NodeId, (usize, NodeId)> = BTreeMap::new();
         let mut queue = VecDeque::from([start]);
         while let Some(from) = queue.pop_front() {

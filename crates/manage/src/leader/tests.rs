@@ -1,4 +1,4 @@
-//! The leader with the group: in calm weather (placement), and in bad weather (leases, terms, late messages).
+//! The leader with the control plane: in calm weather (placement), and in bad weather (leases, terms, late messages).
 
 mod calm;
 mod faults;

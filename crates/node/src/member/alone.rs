@@ -1,7 +1,7 @@
-//! Commit of a transaction that has written in one partition: one entry of its stream, written by whoever leads it, committed when that is stable.
+//! Commit of a transaction that has written in one replication group: one entry of its stream, written by whoever leads it, committed when that is stable. It may have written in several partitions of the group.
 //!
-//! Nothing is to be decided: the entry is there, or it is not. If the partition is led elsewhere the coordinator asks its primary ([`Signal::Commit`], with the view in which the
-//! transaction's locks were taken) until it hears what became of it, whoever leads the partition by then:
+//! Nothing is to be decided: the entry is there, or it is not. If the group is led elsewhere the coordinator asks its primary ([`Signal::Commit`], with the view in which the
+//! transaction's locks were taken) until it hears what became of it, whoever leads the group by then:
 //!
 //! * the entry is known: committed, said when it is stable;
 //! * there is none, and the locks are held in that view: the entry is written now. Whatever asks again finds it, so it is written once;
@@ -16,11 +16,10 @@
 //!
 //! When the coordinator dies the entry is there or is not, and the locks go with its session: nobody takes anything over.
 
-use super::commit::{
-    Ending, QUESTION, Request, STEP, Touched, WAIT, collect, holds, roll_back, sound, too_large, unknown,
-};
-use super::signal::Signal;
+use super::commit::{Ending, QUESTION, Request, STEP, WAIT, holds, roll_back, sound, too_large, unknown};
+use super::signal::{Part, Signal};
 use super::slot::{Refused, Slot, State};
+use super::written::{Written, collect, numbers};
 use super::{Cluster, Place};
 use crate::error::NodeError;
 use crate::executor::Class;
@@ -31,7 +30,7 @@ use futures::channel::oneshot;
 use rauk_cluster::transactions::Known;
 use rauk_cluster::{Outcome, Vote};
 use rauk_kernel::TxnRef;
-use rauk_types::{Member, PartitionId, Timestamp, TxnId, View};
+use rauk_types::{GroupId, Member, Timestamp, TxnId, View};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,39 +38,28 @@ use std::time::Duration;
 const FIRST_AGAIN: Duration = Duration::from_millis(500);
 const LAST_AGAIN: Duration = Duration::from_secs(2);
 
-/// In a partition that is led here.
+/// In a group that is led here.
 pub async fn commit_here(
     node: &Arc<Node>,
     cluster: &Arc<Cluster>,
     request: &Request,
-    touched: &Touched,
+    written: &Written,
 ) -> Result<Option<Timestamp>, NodeError> {
     let txn = &request.txn;
-    let (partition, view) = (touched.partition, touched.place.view);
-    let collected = node
-        .on_partition(partition, Class::Prepare, |p| {
-            if !holds(cluster, partition, view) {
-                return Err(NodeError::Deadlock);
-            }
-            if let Some(number) = touched.undo_to {
-                p.rollback_to(txn.id, number);
-            }
-            let writes = collect(node, p, txn.id);
-            if writes.is_empty() {
-                p.abort(txn.id);
-                return Ok(None);
-            }
-            node.check_commit_size(writes.len())?;
-            Ok(Some(writes))
-        })
-        .await;
-    let Some(writes) = collected? else { return Ok(None) };
-    let begun = cluster.at_slot(node, partition, |slot, s, cx| {
+    let Written { group, place: Place { view, .. }, ref parts } = *written;
+    let collected = collect(node, txn.id, parts, || holds(cluster, group, view)).await;
+    let Ok(collected) = collected else { return Err(NodeError::Deadlock) };
+    if collected.writes.is_empty() {
+        cluster.abort_parts(node, parts, txn.id);
+        return Ok(None);
+    }
+    node.check_commit_size(collected.writes.len())?;
+    let begun = cluster.at_slot(node, group, |slot, s, cx| {
         // Since they were collected the view may have ended, and with it the locks (rule 45).
-        if !holds(cluster, partition, view) {
+        if !holds(cluster, group, view) {
             return Err(Refused);
         }
-        slot.commit_alone(s, cx, txn, request.seen, writes)
+        slot.commit_alone(s, cx, txn, request.seen, collected)
     });
     let Ok(outcome) = begun else { return Err(NodeError::Deadlock) };
     match cluster.timeout(WAIT, outcome).await {
@@ -81,17 +69,17 @@ pub async fn commit_here(
     }
 }
 
-/// In a partition that another process leads. A task of its own: it ends when the outcome is known, whether the client waits for it or not.
+/// In a group that another process leads. A task of its own: it ends when the outcome is known, whether the client waits for it or not.
 pub async fn commit_there(
     node: &Arc<Node>,
     cluster: &Arc<Cluster>,
     request: &Request,
-    touched: Touched,
+    written: &Written,
     client: oneshot::Sender<Ending>,
 ) {
     let txn = request.txn.id;
     cluster.closing.lock().insert(txn);
-    let ending = ask_until_known(node, cluster, request, touched).await;
+    let ending = ask_until_known(node, cluster, request, written).await;
     // One whose last write would have to wait goes on.
     if !matches!(ending, Some(Ending::Committed(_) | Ending::Failed(Failure::LockTimeout))) {
         roll_back(node, cluster, request);
@@ -106,23 +94,21 @@ async fn ask_until_known(
     node: &Arc<Node>,
     cluster: &Arc<Cluster>,
     request: &Request,
-    touched: Touched,
+    written: &Written,
 ) -> Option<Ending> {
     let (txn, seen) = (request.txn.id, request.seen);
     let last = || request.last.clone().map(Box::new);
-    let Touched { partition, place: Place { view, .. }, undo_to, .. } = touched;
+    let Written { group, place: Place { view, .. }, ref parts } = *written;
     let mut again = FIRST_AGAIN;
     while !cluster.is_closed() {
-        let answer = match cluster.place(partition) {
+        let answer = match cluster.place_of(group) {
             // It has come here meanwhile: there is nothing of it here but what the stream has.
             Some(place) if place.primary == cluster.me() => {
-                let partition = PartitionId(partition);
-                let asked = Asked { txn, partition, view, seen, undo_to, last: request.last.as_ref() };
+                let asked = Asked { txn, group, view, parts, seen, last: request.last.as_ref() };
                 cluster.timeout(QUESTION, on_commit(node, cluster.me(), asked)).await
             }
             Some(place) => {
-                let partition = PartitionId(partition);
-                let question = Signal::Commit { txn, partition, view, seen, undo_to, last: last() };
+                let question = Signal::Commit { txn, group, view, parts: parts.to_vec(), seen, last: last() };
                 cluster.request(place.primary, question, again).await.ok()
             }
             None => None,
@@ -163,21 +149,21 @@ enum Found {
 /// What a question names.
 pub struct Asked<'a> {
     pub txn: TxnId,
-    pub partition: PartitionId,
+    pub group: GroupId,
     pub view: View,
+    pub parts: &'a [Part],
     pub seen: Timestamp,
-    pub undo_to: Option<u32>,
     pub last: Option<&'a OpRequest>,
 }
 
 /// The coordinator asks for the commit, or what has become of it.
 pub async fn on_commit(node: &Arc<Node>, from: Member, asked: Asked<'_>) -> Signal {
     let Some(cluster) = node.cluster() else { return Signal::NotHere };
-    let Asked { txn, partition: id, view, last, .. } = asked;
-    let partition = id.0;
+    let Asked { txn, group, view, parts, last, .. } = asked;
     let mut done = true;
     if let Some(last) = last {
-        if last.txn != Some(txn) || last.partition != id || !last.touched || last.view != Some(view) {
+        let is_part = parts.iter().any(|part| part.partition == last.partition);
+        if last.txn != Some(txn) || !is_part || !last.touched || last.view != Some(view) {
             return Signal::NotHere;
         }
         let answer = serve(node, from, last).await;
@@ -188,39 +174,37 @@ pub async fn on_commit(node: &Arc<Node>, from: Member, asked: Asked<'_>) -> Sign
             Ok(_) | Err(_) => return Signal::OpDone(Box::new(answer)),
         };
     }
-    let known = cluster.at_slot(node, partition, |slot, s, _| {
-        let serves = cluster.may_serve(partition).ok_or(Refused)?;
+    let known = cluster.at_slot(node, group, |slot, s, _| {
+        let serves = cluster.may_lead(group).ok_or(Refused)?;
         Ok((serves, find(slot, s, txn)))
     });
     let mut taken = false;
     let found = match known {
         Err(Refused) => Err(Refused),
         Ok((serves, Some(found))) => Ok((serves, found)),
-        Ok((serves, None)) if !done && has_locks(node, cluster, txn, partition, view) => {
-            Ok((serves, Found::Unfinished))
-        }
-        Ok((serves, None)) => match take(node, cluster, txn, partition, view) {
+        Ok((serves, None)) if !done && has_locks(node, cluster, &asked) => Ok((serves, Found::Unfinished)),
+        Ok((serves, None)) => match take(node, cluster, &asked) {
             Some(session) => {
                 taken = true;
                 write(node, cluster, &session, &asked).await.map(|found| (serves, found))
             }
-            None => Ok((serves, refuse(node, cluster, txn, partition).await)),
+            None => Ok((serves, refuse(node, cluster, &asked).await)),
         },
     };
     let answer = match found {
-        Ok((serves, Found::Vote(vote))) => Some((serves, Signal::Voted { partition: id, vote })),
-        Ok((serves, Found::Soon(vote))) => vote.await.ok().map(|vote| (serves, Signal::Voted { partition: id, vote })),
+        Ok((serves, Found::Vote(vote))) => Some((serves, Signal::Voted { group, vote })),
+        Ok((serves, Found::Soon(vote))) => vote.await.ok().map(|vote| (serves, Signal::Voted { group, vote })),
         Ok((serves, Found::NothingWritten)) => Some((serves, Signal::Done)),
         Ok((serves, Found::TooLarge(failure))) => Some((serves, Signal::OpDone(Box::new(OpAnswer::failed(failure))))),
         Ok((_, Found::Unfinished)) | Err(Refused) => None,
     };
     if taken {
-        node.sessions.finished(node, txn, id);
+        node.sessions.finished(node, txn, numbers(parts));
     }
     match answer {
         // What is stable is a fact, whoever says it.
         Some((_, answer @ Signal::Voted { vote: Vote::Decided(Outcome::Committed(_)), .. })) => answer,
-        Some((serves, answer)) if cluster.may_answer(partition, serves) => answer,
+        Some((serves, answer)) if cluster.may_answer_for(group, serves) => answer,
         _ => Signal::NotHere,
     }
 }
@@ -241,21 +225,11 @@ async fn write(
     session: &TxnRef,
     asked: &Asked<'_>,
 ) -> Result<Found, Refused> {
-    let Asked { txn, partition: PartitionId(partition), view, seen, undo_to, .. } = *asked;
-    let may_write = || holds(cluster, partition, view) && cluster.may_return(txn.process());
-    let collected = node
-        .on_partition(partition, Class::Prepare, |p| {
-            if !may_write() {
-                return Err(Refused);
-            }
-            if let Some(number) = undo_to {
-                p.rollback_to(txn, number);
-            }
-            Ok(collect(node, p, txn))
-        })
-        .await;
-    let found = collected.and_then(|writes| {
-        cluster.at_slot(node, partition, |slot, s, cx| {
+    let Asked { txn, group, view, parts, seen, .. } = *asked;
+    let may_write = || holds(cluster, group, view) && cluster.may_return(txn.process());
+    let collected = collect(node, txn, parts, may_write).await;
+    let found = collected.and_then(|collected| {
+        cluster.at_slot(node, group, |slot, s, cx| {
             if let Some(found) = find(slot, s, txn) {
                 return Ok(found);
             }
@@ -263,26 +237,30 @@ async fn write(
             if !may_write() {
                 return Err(Refused);
             }
-            if writes.is_empty() {
+            if collected.writes.is_empty() {
                 return Ok(Found::NothingWritten);
             }
-            if let Some(failure) = too_large(node, writes.len()) {
+            if let Some(failure) = too_large(node, collected.writes.len()) {
                 return Ok(Found::TooLarge(failure));
             }
-            slot.commit_for(s, cx, session, seen, writes).map(Found::Soon)
+            slot.commit_for(s, cx, session, seen, collected).map(Found::Soon)
         })
     });
     if matches!(found, Err(Refused) | Ok(Found::NothingWritten | Found::TooLarge(_))) {
-        cluster.abort_open(node, partition, vec![txn]);
+        cluster.abort_parts(node, parts, txn);
     }
     found
 }
 
 /// There is no entry, and nobody can write one any more: its locks are gone, or its coordinator is dead, which does not
 /// change.
-async fn refuse(node: &Arc<Node>, cluster: &Arc<Cluster>, txn: TxnId, partition: u16) -> Found {
-    node.on_partition(partition, Class::Prepare, |p| cluster.rows[usize::from(partition)].abort_open(p, &[txn])).await;
-    cluster.at_slot(node, partition, |slot, s, _| match s.table.look_alone(txn) {
+async fn refuse(node: &Arc<Node>, cluster: &Arc<Cluster>, asked: &Asked<'_>) -> Found {
+    let Asked { txn, group, parts, .. } = *asked;
+    for Part { partition, .. } in parts {
+        let rows = &cluster.rows[usize::from(partition.0)];
+        node.on_partition(partition.0, Class::Prepare, |p| rows.abort_open(p, &[txn])).await;
+    }
+    cluster.at_slot(node, group, |slot, s, _| match s.table.look_alone(txn) {
         Some(Known::Vote(vote)) => Found::Vote(vote),
         Some(_) => Found::Soon(slot.await_vote(s, txn)),
         None => Found::Vote(Vote::Refused),
@@ -290,17 +268,22 @@ async fn refuse(node: &Arc<Node>, cluster: &Arc<Cluster>, txn: TxnId, partition:
 }
 
 /// Whether the transaction could still be written.
-fn has_locks(node: &Node, cluster: &Cluster, txn: TxnId, partition: u16, view: View) -> bool {
-    let noted = || node.sessions.get(txn).is_some_and(|session| session.touches.has(partition, view));
-    holds(cluster, partition, view) && cluster.may_return(txn.process()) && noted()
+fn has_locks(node: &Node, cluster: &Cluster, asked: &Asked<'_>) -> bool {
+    let Asked { txn, group, view, parts, .. } = *asked;
+    let noted = || {
+        let session = node.sessions.get(txn);
+        session.is_some_and(|session| parts.iter().all(|part| session.touches.has(part.partition.0, view)))
+    };
+    holds(cluster, group, view) && cluster.may_return(txn.process()) && noted()
 }
 
 /// The transaction of another process is the commit protocol's from here on, and the end of its session does not take
 /// its locks away. `None`: it has none here in this view
 /// (rule 5), or its coordinator is known to be dead.
-fn take(node: &Node, cluster: &Cluster, txn: TxnId, partition: u16, view: View) -> Option<TxnRef> {
-    if !holds(cluster, partition, view) || !cluster.may_return(txn.process()) {
+fn take(node: &Node, cluster: &Cluster, asked: &Asked<'_>) -> Option<TxnRef> {
+    let Asked { txn, group, view, parts, .. } = *asked;
+    if !holds(cluster, group, view) || !cluster.may_return(txn.process()) {
         return None;
     }
-    node.sessions.prepare(txn, PartitionId(partition), view)
+    node.sessions.prepare(txn, &numbers(parts), view)
 }

@@ -5,12 +5,13 @@
 use super::alone::Asked;
 use super::signal::{Envelope, Exchange, Signal};
 use super::slot::Happening;
-use super::{Cluster, FOLLOW, alone, commit, replica_reads, report};
+use super::written::{Written, are_parts};
+use super::{Cluster, FOLLOW, Place, alone, commit, replica_reads, report};
 use crate::node::Node;
 use crate::ops;
 use rauk_cluster::Outcome;
 use rauk_manage::group::Life;
-use rauk_types::{Member, PartitionId, Timestamp, TxnId};
+use rauk_types::{GroupId, Member, PartitionId, Timestamp, TxnId};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -66,19 +67,19 @@ fn on_signal(
     signal: Signal,
 ) {
     match signal {
-        Signal::Replica { partition, message } => {
+        Signal::Replica { group, message } => {
             // What it says about tables that are not known here yet is sent again.
             let known = cluster.followed_catalog.load(Ordering::Acquire) >= catalog;
-            if known && usize::from(partition.0) < cluster.slots.len() {
-                cluster.poke(partition.0, Happening::Message { from, message });
+            if known && is_group(cluster, group) {
+                cluster.poke(group, Happening::Message { from, message });
             }
         }
         Signal::Locked { intent, process } => cluster.catalog.on_locked(intent, process),
         Signal::Filled { job, process, full } => cluster.catalog.on_filled(job, process, full),
         Signal::Full { limit } => cluster.rooms.on_full(cluster.runtime.now(), from.process, limit),
-        Signal::Forget { partition, txns } => {
-            if usize::from(partition.0) < cluster.slots.len() {
-                cluster.at_slot(node, partition.0, |slot, s, cx| slot.forget(s, cx, txns));
+        Signal::Forget { group, txns } => {
+            if is_group(cluster, group) {
+                cluster.at_slot(node, group, |slot, s, cx| slot.forget(s, cx, txns));
             }
         }
         signal @ (Signal::End { .. } | Signal::Interrupt { .. } | Signal::Waits { .. }) => {
@@ -111,9 +112,7 @@ async fn answer(node: &Arc<Node>, cluster: &Arc<Cluster>, from: Member, question
         Signal::ListSessions { user } => node.list_sessions(user.as_deref()),
         Signal::KillSession { id, query_only, user } => node.kill_session(id, query_only, user.as_deref()),
         Signal::Heartbeat { index, oldest, wanted } => cluster.on_heartbeat(from, index, oldest, wanted).await,
-        Signal::Cut { time, partitions } if cluster.knows_time(time).await => {
-            cluster.on_cut(node, time, &partitions).await
-        }
+        Signal::Cut { time, groups } if cluster.knows_time(time).await => cluster.on_cut(node, time, &groups).await,
         Signal::DrawTime => cluster.on_draw_time().await,
         Signal::Skip { counter, value } => {
             cluster.catalog.blocks.skip(counter, value);
@@ -130,37 +129,42 @@ async fn answer(node: &Arc<Node>, cluster: &Arc<Cluster>, from: Member, question
         Signal::Verify { txn, partition, view } if is_partition(cluster, partition) && is_own(from, txn) => {
             commit::on_verify(node, txn, partition.0, view).await
         }
-        Signal::Prepare { txn, partition, view, participants, seen, undo_to }
+        Signal::Prepare { txn, group, view, parts, participants, seen }
             if is_own(from, txn)
-                && are_participants(cluster, &participants, partition)
+                && are_parts(cluster, group, &parts)
+                && are_participants(cluster, &participants, group)
                 && cluster.knows_time(seen).await =>
         {
-            commit::on_prepare(node, txn, partition.0, view, participants, seen, undo_to).await
+            let written = Written { group, place: Place { primary: cluster.me, view }, parts: parts.into() };
+            commit::on_prepare(node, txn, written, participants, seen).await
         }
-        Signal::Commit { txn, partition, view, seen, undo_to, last }
-            if is_partition(cluster, partition) && is_own(from, txn) && cluster.knows_time(seen).await =>
+        Signal::Commit { txn, group, view, parts, seen, last }
+            if are_parts(cluster, group, &parts) && is_own(from, txn) && cluster.knows_time(seen).await =>
         {
-            alone::on_commit(node, from, Asked { txn, partition, view, seen, undo_to, last: last.as_deref() }).await
+            let asked = Asked { txn, group, view, parts: &parts, seen, last: last.as_deref() };
+            alone::on_commit(node, from, asked).await
         }
-        Signal::Ask { txn, partition } if is_partition(cluster, partition) => {
-            commit::on_ask(node, txn, partition.0).await
-        }
-        Signal::Decide { txn, partition, outcome }
-            if is_partition(cluster, partition) && cluster.knows_time(time_of(outcome)).await =>
+        Signal::Ask { txn, group } if is_group(cluster, group) => commit::on_ask(node, txn, group).await,
+        Signal::Decide { txn, group, outcome }
+            if is_group(cluster, group) && cluster.knows_time(time_of(outcome)).await =>
         {
-            commit::on_decide(node, txn, partition.0, outcome).await
+            commit::on_decide(node, txn, group, outcome).await
         }
-        Signal::Confirm { partitions, snapshot }
-            if partitions.iter().all(|p| is_partition(cluster, *p)) && cluster.knows_time(snapshot).await =>
+        Signal::Confirm { groups, snapshot }
+            if groups.iter().all(|group| is_group(cluster, *group)) && cluster.knows_time(snapshot).await =>
         {
-            replica_reads::on_confirm(node, cluster, &partitions, snapshot)
+            replica_reads::on_confirm(node, cluster, &groups, snapshot)
         }
         other => ops::receive(node, from, other).await.unwrap_or(Signal::NotHere),
     }
 }
 
 fn is_partition(cluster: &Cluster, partition: PartitionId) -> bool {
-    usize::from(partition.0) < cluster.slots.len()
+    cluster.layout().partitions().contains(&partition.0)
+}
+
+fn is_group(cluster: &Cluster, group: GroupId) -> bool {
+    cluster.layout().groups().contains(&group.0)
 }
 
 /// A transaction is prepared, and its locks are given back, only for the process that runs it.
@@ -168,11 +172,11 @@ fn is_own(from: Member, txn: TxnId) -> bool {
     txn.process() == from.process
 }
 
-/// Whether a list of participants is one: sorted, of partitions that there are, this one among them.
-fn are_participants(cluster: &Cluster, participants: &[PartitionId], partition: PartitionId) -> bool {
+/// Whether a list of participants is one: sorted, of groups that there are, this one among them.
+fn are_participants(cluster: &Cluster, participants: &[GroupId], group: GroupId) -> bool {
     participants.windows(2).all(|pair| pair[0] < pair[1])
-        && participants.iter().all(|p| is_partition(cluster, *p))
-        && participants.contains(&partition)
+        && participants.iter().all(|participant| is_group(cluster, *participant))
+        && participants.contains(&group)
 }
 
 fn time_of(outcome: Outcome) -> Timestamp {

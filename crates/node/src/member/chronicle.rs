@@ -5,7 +5,7 @@
 //! by them, and each node has its own.
 
 use parking_lot::Mutex;
-use rauk_manage::group::{Group, Life, PartitionState};
+use rauk_manage::group::{Group, Life, ReplicationGroup};
 use rauk_types::{Member, NodeId};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque};
@@ -118,14 +118,13 @@ fn changes(before: &Group, after: &Group) -> Vec<(NodeId, Level, String)> {
     for node in before.nodes.keys().filter(|node| !after.nodes.contains_key(node)) {
         out.push((*node, Level::Info, format!("node {} was removed", node.0)));
     }
-    for (number, state) in after.partitions.iter().enumerate() {
-        let fresh = PartitionState::default();
-        partition(number, before.partitions.get(number).unwrap_or(&fresh), state, &mut out);
+    for (number, state) in after.replication_groups.iter().enumerate() {
+        let fresh = ReplicationGroup::default();
+        replication_group(number, before.replication_groups.get(number).unwrap_or(&fresh), state, &mut out);
     }
     if before.recovery.number != after.recovery.number {
-        let gone = before.partitions.iter().position(|state| before.has_no_memory(state));
-        let why =
-            gone.map_or(String::new(), |number| format!(": no process had partition {number} in memory any more"));
+        let gone = before.replication_groups.iter().position(|state| before.has_no_memory(state));
+        let why = gone.map_or(String::new(), |number| format!(": no process had group {number} in memory any more"));
         let time = after.recovery.cut.time.0;
         out.push((NodeId(0), Level::Warning, format!("the cluster goes back to its last cut, at time {time}{why}")));
     }
@@ -135,43 +134,48 @@ fn changes(before: &Group, after: &Group) -> Vec<(NodeId, Level, String)> {
     out
 }
 
-fn partition(number: usize, old: &PartitionState, new: &PartitionState, out: &mut Vec<(NodeId, Level, String)>) {
+fn replication_group(
+    number: usize,
+    old: &ReplicationGroup,
+    new: &ReplicationGroup,
+    out: &mut Vec<(NodeId, Level, String)>,
+) {
     if old == new {
         return;
     }
     match (old.primary, new.primary) {
         (before, Some(primary)) if before != Some(primary) || old.view != new.view => {
-            let text = format!("partition {number} is led by {} in view {}", of(primary), new.view.0);
+            let text = format!("group {number} is led by {} in view {}", of(primary), new.view.0);
             out.push((primary.node, Level::Info, text));
         }
         (Some(before), None) => {
-            out.push((before.node, Level::Warning, format!("partition {number} has lost its primary, {}", of(before))));
+            out.push((before.node, Level::Warning, format!("group {number} has lost its primary, {}", of(before))));
         }
         _ => {}
     }
-    let has = |state: &PartitionState, node: NodeId| state.in_sync.iter().any(|m| m.node == node);
+    let has = |state: &ReplicationGroup, node: NodeId| state.in_sync.iter().any(|m| m.node == node);
     // One that is not to be there any more leaves, which is told below.
     let stays = |node: NodeId| new.placed.contains(&node) && !new.is_doubtful(node);
     for gone in old.in_sync.iter().filter(|m| !has(new, m.node) && stays(m.node)) {
-        let text = format!("{} was struck from the replicas of partition {number} that have everything", of(*gone));
+        let text = format!("{} was struck from the replicas of group {number} that have everything", of(*gone));
         out.push((gone.node, Level::Warning, text));
     }
     for doubtful in new.doubtful.iter().filter(|d| !old.is_doubtful(d.member.node)) {
         let text = format!(
-            "the log of {} ended in a damaged entry, which was cut, or its directory was an older copy: it does not count as a replica of partition {number}",
+            "the log of {} ended in a damaged entry, which was cut, or its directory was an older copy: it does not count as a replica of group {number}",
             of(doubtful.member)
         );
         out.push((doubtful.member.node, Level::Warning, text));
     }
     for come in new.in_sync.iter().filter(|m| !has(old, m.node)) {
-        let text = format!("{} has everything of partition {number} and counts as its replica", of(*come));
+        let text = format!("{} has everything of group {number} and counts as its replica", of(*come));
         out.push((come.node, Level::Info, text));
     }
     for node in new.placed.iter().filter(|node| !old.placed.contains(node)) {
-        out.push((*node, Level::Info, format!("partition {number} is to have a replica on node {}", node.0)));
+        out.push((*node, Level::Info, format!("group {number} is to have a replica on node {}", node.0)));
     }
     for node in old.placed.iter().filter(|node| !new.placed.contains(node)) {
-        out.push((*node, Level::Info, format!("partition {number} leaves node {}", node.0)));
+        out.push((*node, Level::Info, format!("group {number} leaves node {}", node.0)));
     }
 }
 
@@ -181,7 +185,7 @@ mod tests {
     use rauk_manage::group::{
         ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, GroupCommand, RoleKind,
     };
-    use rauk_types::{PartitionId, ProcessId};
+    use rauk_types::{GroupId, ProcessId};
 
     fn group() -> Group {
         let mut group = Group::new();
@@ -189,6 +193,7 @@ mod tests {
             id: [1; 16],
             name: "test".into(),
             partitions: 1,
+            groups: None,
             replicas: 1,
             durability: ClusterDurability::Fsync,
             replace_after: DEFAULT_REPLACE_AFTER,
@@ -216,18 +221,18 @@ mod tests {
             GroupCommand::Register {
                 node: NodeId(1),
                 nonce: 1,
-                whole: vec![PartitionId(0)],
+                whole: vec![GroupId(0)],
                 recovery: 0,
                 directory: Default::default(),
             },
-            GroupCommand::Place { partition: PartitionId(0), version: 1, nodes: placed },
+            GroupCommand::Place { group: GroupId(0), version: 1, nodes: placed },
             GroupCommand::Down { member },
         ];
         for (index, command) in (3..).zip(&steps) {
             let before = group.clone();
-            if let GroupCommand::Place { partition, nodes, .. } = command {
-                let version = group.partitions[0].version;
-                let now = GroupCommand::Place { partition: *partition, version, nodes: nodes.clone() };
+            if let GroupCommand::Place { group: id, nodes, .. } = command {
+                let version = group.replication_groups[0].version;
+                let now = GroupCommand::Place { group: *id, version, nodes: nodes.clone() };
                 group.apply(index, &now);
             } else {
                 group.apply(index, command);
@@ -238,7 +243,7 @@ mod tests {
         other.note(NodeId(2), Level::Error, "a checkpoint failed");
         let all = merge([one.list(), other.list()]);
         let words: Vec<&str> = all.iter().map(|h| h.what.as_str()).collect();
-        for expected in ["node 1 is up as process 1", "partition 0 is to have a replica on node 1"] {
+        for expected in ["node 1 is up as process 1", "group 0 is to have a replica on node 1"] {
             assert_eq!(words.iter().filter(|w| **w == expected).count(), 1, "{words:?}");
         }
         assert!(words.contains(&"node 1 is down (process 1)") && words.contains(&"a checkpoint failed"), "{words:?}");

@@ -2,8 +2,8 @@
 //!
 //! * Where a transaction only has locks, nothing is to be decided: before the first prepare its coordinator makes sure that they have been held until then (the view has not changed), and gives them back. From
 //!   the moment of the first prepare on it needs them no more: all its locks were held at one time.
-//! * It has written in one partition, led here or elsewhere: one entry, committed when that is stable ([`alone`]).
-//! * Otherwise each written partition prepares, and [`Closing`] (pure, in crate `cluster`) says what to ask and tell whom, until the outcome is known, then confirmed everywhere, then forgotten. The same
+//! * It has written in one replication group, led here or elsewhere: one entry, whatever number of its partitions it is from, committed when that is stable ([`alone`]).
+//! * Otherwise each written group prepares, and [`Closing`] (pure, in crate `cluster`) says what to ask and tell whom, until the outcome is known, then confirmed everywhere, then forgotten. The same
 //!   for a participant that takes over. It runs as a task of its own: a client that goes away, or stops waiting, changes nothing.
 //!
 //! The coordinator is the process that runs the transaction.
@@ -11,6 +11,7 @@
 use super::alone;
 use super::signal::Signal;
 use super::slot::Refused;
+use super::written::{self, Written, by_group, numbers};
 use super::{Cluster, Place};
 use crate::error::NodeError;
 use crate::executor::Class;
@@ -19,16 +20,13 @@ use crate::ops::wire::{Failure, OpAnswer, OpRequest};
 use crate::runtime::BoxFuture;
 use crate::transaction::call::name_of;
 use crate::transaction::far::explain;
-use bytes::Bytes;
 use futures::StreamExt;
 use futures::channel::oneshot;
 use futures::stream::FuturesUnordered;
 use rauk_cluster::transactions::{Closing, Pace, Step, Undecided};
 use rauk_cluster::{Outcome, Vote};
-use rauk_kernel::{Partition, TxnRef, Write};
-use rauk_log::record::CommitBuilder;
-use rauk_types::row::sparse::read_sparse;
-use rauk_types::{Member, PartitionId, RowView, TableId, Timestamp, TxnId, View, key};
+use rauk_kernel::TxnRef;
+use rauk_types::{GroupId, Member, PartitionId, TableId, Timestamp, TxnId, View};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -62,7 +60,7 @@ pub struct Request {
     pub touched: Vec<Touched>,
     /// The highest commit time that its session has seen.
     pub seen: Timestamp,
-    /// A write in the only partition where it has written, led elsewhere, that has not been sent yet. It waits for nobody: [`NodeError::LockTimeout`] if it would have to, and then the transaction goes on.
+    /// A write in the only group where it has written, led elsewhere, that has not been sent yet. It waits for nobody: [`NodeError::LockTimeout`] if it would have to, and then the transaction goes on.
     pub last: Option<OpRequest>,
 }
 
@@ -96,7 +94,7 @@ async fn decide_all(
     request: &Request,
     unfinished: &mut Unfinished<'_>,
 ) -> Result<Option<Timestamp>, NodeError> {
-    let (writers, locked): (Vec<Touched>, Vec<Touched>) =
+    let (mut writers, locked): (Vec<Touched>, Vec<Touched>) =
         request.touched.iter().copied().partition(|t: &Touched| t.wrote);
     for touched in &locked {
         if !still_locked(node, cluster, request.txn.id, touched).await {
@@ -104,7 +102,11 @@ async fn decide_all(
             return Err(NodeError::Deadlock);
         }
     }
-    match writers.as_slice() {
+    let Some(written) = by_group(cluster, &mut writers) else {
+        roll_back(node, cluster, request);
+        return Err(NodeError::Deadlock);
+    };
+    match written.as_slice() {
         [] => Ok(None),
         [only] if only.place.primary == cluster.me() => {
             let result = alone::commit_here(node, cluster, request, only).await;
@@ -122,9 +124,9 @@ async fn decide_all(
             // From here on it is the task's. Its locks must stay, whoever goes away: else a prepare that waits for its partition would find nothing there, and be taken without its writes.
             unfinished.request = None;
             cluster.tasks.spawn(async move {
-                match request.touched.as_slice() {
-                    [only] => alone::commit_there(&owner, &deciding, &request, *only, sender).await,
-                    _ => coordinate(&owner, &deciding, request, sender).await,
+                match written.as_slice() {
+                    [only] => alone::commit_there(&owner, &deciding, &request, only, sender).await,
+                    _ => coordinate(&owner, &deciding, &request, &written, sender).await,
                 }
             });
             match cluster.timeout(WAIT, receiver).await {
@@ -198,32 +200,11 @@ pub(super) fn roll_back(node: &Arc<Node>, cluster: &Cluster, request: &Request) 
     }
 }
 
-/// Under the guard: this process serves the partition in the view of the transaction's first touch, so its locks are
+/// Under the guard: this process serves the group in the view of the transaction's first touch, so its locks are
 /// there. Under the stream's lock: what is appended now is (rule 45). No lease is needed: what becomes stable is a
 /// fact, and what another primary has cut does not.
-pub(super) fn holds(cluster: &Cluster, partition: u16, view: View) -> bool {
-    cluster.slot(partition).serving().is_some_and(|now| now == view || !cluster.hooks.safeguards.view)
-}
-
-/// What a transaction has written in a partition, as the payload of an entry.
-pub(super) fn collect(node: &Node, p: &Partition, txn: TxnId) -> Bytes {
-    let mut builder = CommitBuilder::default();
-    let mut scratch = Vec::new();
-    p.collect_writes(txn, &mut |table, write| {
-        let info = node.tables.by_id(table).expect("a table is used under its metadata lock");
-        match write {
-            Write::Put { layout, row } => {
-                let view = RowView::new(&info.schema, layout, row);
-                builder.put(info.route.bucket_of_row(&view, &mut scratch), table, layout, row);
-            }
-            Write::Sparse { layout, row } => {
-                let key = read_sparse(row).expect("the partition has just written it").key;
-                builder.put_sparse(info.route.bucket_of_key(key, key::hash(key)), table, layout, row);
-            }
-            Write::Delete { key } => builder.delete(info.route.bucket_of_key(key, key::hash(key)), table, key),
-        }
-    });
-    Bytes::copy_from_slice(builder.payload())
+pub(super) fn holds(cluster: &Cluster, group: GroupId, view: View) -> bool {
+    cluster.slot(group).serving().is_some_and(|now| now == view || !cluster.hooks.safeguards.view)
 }
 
 /// Why changes of so many bytes cannot be an entry.
@@ -250,28 +231,33 @@ type Hindrance = Arc<OnceLock<Failure>>;
 
 /// What comes back of something that was sent.
 enum Back {
-    Vote(PartitionId, Option<Vote>),
-    Confirmed(PartitionId, bool),
+    Vote(GroupId, Option<Vote>),
+    Confirmed(GroupId, bool),
     Time,
 }
 
 type Under = FuturesUnordered<BoxFuture<Back>>;
 
-async fn coordinate(node: &Arc<Node>, cluster: &Arc<Cluster>, request: Request, client: oneshot::Sender<Ending>) {
+async fn coordinate(
+    node: &Arc<Node>,
+    cluster: &Arc<Cluster>,
+    request: &Request,
+    written: &[Written],
+    client: oneshot::Sender<Ending>,
+) {
     let id = request.txn.id;
-    let mut participants: Vec<PartitionId> = request.touched.iter().map(|t| PartitionId(t.partition)).collect();
-    participants.sort_unstable();
+    let participants: Vec<GroupId> = written.iter().map(|w| w.group).collect();
     let under: Under = FuturesUnordered::new();
     cluster.closing.lock().insert(id);
     let hindrance = Hindrance::default();
-    for touched in &request.touched {
-        under.push(prepare(node, cluster, &request, *touched, participants.clone(), hindrance.clone()));
+    for written in written {
+        under.push(prepare(node, cluster, request, written.clone(), participants.clone(), hindrance.clone()));
     }
     let closing = Closing::coordinator(id, &participants, Pace::default(), cluster.runtime.now());
     let outcome = close(node, cluster, id, closing, under, Some((client, hindrance)), |outcome| {
         if outcome == Outcome::Aborted {
             // Sessions that never prepared hold locks still.
-            roll_back(node, cluster, &request);
+            roll_back(node, cluster, request);
         }
     })
     .await;
@@ -295,11 +281,11 @@ async fn close(
         if cluster.is_closed() {
             return None;
         }
-        for (partition, step) in closing.on_tick(cluster.runtime.now()) {
+        for (group, step) in closing.on_tick(cluster.runtime.now()) {
             match step {
-                Step::Ask => under.push(ask(node, cluster, txn, partition)),
-                Step::Decide(outcome) => under.push(decide(node, cluster, txn, partition, outcome)),
-                Step::Forget => cluster.forgets.lock().entry(partition).or_default().push(txn),
+                Step::Ask => under.push(ask(node, cluster, txn, group)),
+                Step::Decide(outcome) => under.push(decide(node, cluster, txn, group, outcome)),
+                Step::Forget => cluster.forgets.lock().entry(group).or_default().push(txn),
             }
         }
         if let Some(outcome) = closing.outcome() {
@@ -326,12 +312,12 @@ async fn close(
         }
         match under.next().await.expect("the timer is under way") {
             Back::Time => timer = false,
-            Back::Vote(partition, Some(vote)) => {
-                closing.on_vote(partition, vote);
+            Back::Vote(group, Some(vote)) => {
+                closing.on_vote(group, vote);
             }
             // Asked again in a while: by then there may be another primary.
             Back::Vote(_, None) => {}
-            Back::Confirmed(partition, true) => closing.on_confirmed(partition),
+            Back::Confirmed(group, true) => closing.on_confirmed(group),
             Back::Confirmed(_, false) => {}
         }
     }
@@ -341,16 +327,15 @@ fn prepare(
     node: &Arc<Node>,
     cluster: &Arc<Cluster>,
     request: &Request,
-    touched: Touched,
-    participants: Vec<PartitionId>,
+    written: Written,
+    participants: Vec<GroupId>,
     hindrance: Hindrance,
 ) -> BoxFuture<Back> {
     let (node, cluster, txn, seen) = (node.clone(), cluster.clone(), request.txn.clone(), request.seen);
-    let Touched { partition, place, undo_to, .. } = touched;
     Box::pin(async move {
-        let id = PartitionId(partition);
+        let Written { group, place, .. } = written;
         let vote = if place.primary == cluster.me() {
-            match prepare_here(&node, &txn, partition, place.view, participants, seen, undo_to).await {
+            match prepare_here(&node, &txn, &written, participants, seen).await {
                 Ok(vote) => vote,
                 Err(NotPrepared::Refused) => None,
                 Err(NotPrepared::TooLarge(failure)) => {
@@ -359,8 +344,8 @@ fn prepare(
                 }
             }
         } else {
-            let txn = txn.id;
-            let signal = Signal::Prepare { txn, partition: id, view: place.view, participants, seen, undo_to };
+            let (txn, view, parts) = (txn.id, place.view, written.parts.into_vec());
+            let signal = Signal::Prepare { txn, group, view, parts, participants, seen };
             match cluster.request(place.primary, signal, WAIT).await {
                 Ok(Signal::Voted { vote, .. }) => sound(&cluster, vote).await,
                 Ok(Signal::OpDone(answer)) => {
@@ -373,65 +358,56 @@ fn prepare(
             }
         };
         // Without a vote it is asked what it has, and then never prepares any more.
-        Back::Vote(id, vote)
+        Back::Vote(group, vote)
     })
 }
 
 async fn prepare_here(
     node: &Arc<Node>,
     txn: &TxnRef,
-    partition: u16,
-    view: View,
-    participants: Vec<PartitionId>,
+    written: &Written,
+    participants: Vec<GroupId>,
     seen: Timestamp,
-    undo_to: Option<u32>,
 ) -> Result<Option<Vote>, NotPrepared> {
     let cluster = node.cluster().ok_or(Refused)?;
+    let Written { group, place: Place { view, .. }, ref parts } = *written;
     // Of a coordinator that is known to be dead nothing is taken any more: what was refused for it may be forgotten
     // already.
-    let may_prepare = || holds(cluster, partition, view) && cluster.may_return(txn.id.process());
-    let collected = node
-        .on_partition(partition, Class::Prepare, |p| {
-            if !may_prepare() {
-                return Err(NotPrepared::Refused);
-            }
-            if let Some(number) = undo_to {
-                p.rollback_to(txn.id, number);
-            }
-            let writes = collect(node, p, txn.id);
-            too_large(node, writes.len()).map_or(Ok(writes), |failure| Err(NotPrepared::TooLarge(failure)))
-        })
-        .await;
-    let begun = collected.and_then(|writes| {
-        cluster.at_slot(node, partition, |slot, s, cx| {
+    let may_prepare = || holds(cluster, group, view) && cluster.may_return(txn.id.process());
+    let begun = written::collect(node, txn.id, parts, may_prepare).await.map_err(NotPrepared::from);
+    let begun = begun.and_then(|collected| {
+        if let Some(failure) = too_large(node, collected.writes.len()) {
+            return Err(NotPrepared::TooLarge(failure));
+        }
+        cluster.at_slot(node, group, |slot, s, cx| {
             // Since they were collected the view may have ended, and with it the locks (rule 45).
             if !may_prepare() {
                 return Err(NotPrepared::Refused);
             }
-            Ok(slot.prepare(s, cx, txn, participants, seen, writes)?)
+            Ok(slot.prepare(s, cx, txn, participants, seen, collected)?)
         })
     });
     if begun.is_err() {
         // The end of its session has left this to the commit protocol.
-        cluster.abort_open(node, partition, vec![txn.id]);
+        cluster.abort_parts(node, parts, txn.id);
     }
     Ok(begun?.await.ok())
 }
 
-fn ask(node: &Arc<Node>, cluster: &Arc<Cluster>, txn: TxnId, partition: PartitionId) -> BoxFuture<Back> {
+fn ask(node: &Arc<Node>, cluster: &Arc<Cluster>, txn: TxnId, group: GroupId) -> BoxFuture<Back> {
     let (node, cluster) = (node.clone(), cluster.clone());
     Box::pin(async move {
-        let Some(place) = cluster.place(partition.0) else {
-            return Back::Vote(partition, None);
+        let Some(place) = cluster.place_of(group) else {
+            return Back::Vote(group, None);
         };
         let answer = if place.primary == cluster.me() {
-            cluster.timeout(QUESTION, on_ask(&node, txn, partition.0)).await
+            cluster.timeout(QUESTION, on_ask(&node, txn, group)).await
         } else {
-            cluster.request(place.primary, Signal::Ask { txn, partition }, QUESTION).await.ok()
+            cluster.request(place.primary, Signal::Ask { txn, group }, QUESTION).await.ok()
         };
         match answer {
-            Some(Signal::Voted { vote, .. }) => Back::Vote(partition, sound(&cluster, vote).await),
-            _ => Back::Vote(partition, None),
+            Some(Signal::Voted { vote, .. }) => Back::Vote(group, sound(&cluster, vote).await),
+            _ => Back::Vote(group, None),
         }
     })
 }
@@ -442,39 +418,33 @@ pub(super) async fn sound(cluster: &Cluster, vote: Vote) -> Option<Vote> {
     cluster.knows_time(time).await.then_some(vote)
 }
 
-fn decide(
-    node: &Arc<Node>,
-    cluster: &Arc<Cluster>,
-    txn: TxnId,
-    partition: PartitionId,
-    outcome: Outcome,
-) -> BoxFuture<Back> {
+fn decide(node: &Arc<Node>, cluster: &Arc<Cluster>, txn: TxnId, group: GroupId, outcome: Outcome) -> BoxFuture<Back> {
     let (node, cluster) = (node.clone(), cluster.clone());
     Box::pin(async move {
-        let Some(place) = cluster.place(partition.0) else {
-            return Back::Confirmed(partition, false);
+        let Some(place) = cluster.place_of(group) else {
+            return Back::Confirmed(group, false);
         };
         let answer = if place.primary == cluster.me() {
-            cluster.timeout(QUESTION, on_decide(&node, txn, partition.0, outcome)).await
+            cluster.timeout(QUESTION, on_decide(&node, txn, group, outcome)).await
         } else {
-            let signal = Signal::Decide { txn, partition, outcome };
+            let signal = Signal::Decide { txn, group, outcome };
             cluster.request(place.primary, signal, QUESTION).await.ok()
         };
-        Back::Confirmed(partition, matches!(answer, Some(Signal::Done)))
+        Back::Confirmed(group, matches!(answer, Some(Signal::Done)))
     })
 }
 
-/// Has what all participants have confirmed forgotten: one message and one entry a partition for all that has come together. Nobody waits for it; what a crash loses is found
+/// Has what all participants have confirmed forgotten: one message and one entry a group for all that has come together. Nobody waits for it; what a crash loses is found
 /// again ([`ask_coordinators`], [`take_over`]).
 pub fn send_forgets(node: &Arc<Node>, cluster: &Arc<Cluster>) {
     let all = std::mem::take(&mut *cluster.forgets.lock());
-    for (partition, txns) in all {
-        let Some(place) = cluster.place(partition.0) else { continue };
+    for (group, txns) in all {
+        let Some(place) = cluster.place_of(group) else { continue };
         if place.primary != cluster.me() {
-            cluster.tell(place.primary, Signal::Forget { partition, txns });
+            cluster.tell(place.primary, Signal::Forget { group, txns });
             continue;
         }
-        cluster.at_slot(node, partition.0, |slot, s, cx| slot.forget(s, cx, txns));
+        cluster.at_slot(node, group, |slot, s, cx| slot.forget(s, cx, txns));
     }
 }
 
@@ -489,7 +459,7 @@ pub async fn on_verify(node: &Arc<Node>, txn: TxnId, partition: u16, view: View)
     let held = node
         .on_partition(partition, Class::Prepare, |p| {
             cluster.rows[usize::from(partition)].abort_open(p, &[txn]);
-            noted && holds(cluster, partition, view)
+            noted && holds(cluster, cluster.group_of(partition), view)
         })
         .await;
     match held && cluster.may_answer(partition, view) {
@@ -501,19 +471,19 @@ pub async fn on_verify(node: &Arc<Node>, txn: TxnId, partition: u16, view: View)
 pub async fn on_prepare(
     node: &Arc<Node>,
     txn: TxnId,
-    partition: u16,
-    view: View,
-    participants: Vec<PartitionId>,
+    written: Written,
+    participants: Vec<GroupId>,
     seen: Timestamp,
-    undo_to: Option<u32>,
 ) -> Signal {
+    let Written { group, place, .. } = written;
     // Rule 5: only where the transaction's locks are.
-    let Some(session) = node.sessions.prepare(txn, PartitionId(partition), view) else { return Signal::NotHere };
-    match prepare_here(node, &session, partition, view, participants, seen, undo_to).await {
-        Ok(Some(vote)) => Signal::Voted { partition: PartitionId(partition), vote },
+    let parts = numbers(&written.parts);
+    let Some(session) = node.sessions.prepare(txn, &parts, place.view) else { return Signal::NotHere };
+    match prepare_here(node, &session, &written, participants, seen).await {
+        Ok(Some(vote)) => Signal::Voted { group, vote },
         Ok(None) => Signal::NotHere,
         Err(why) => {
-            node.sessions.finished(node, txn, PartitionId(partition));
+            node.sessions.finished(node, txn, parts);
             match why {
                 NotPrepared::Refused => Signal::NotHere,
                 NotPrepared::TooLarge(failure) => Signal::OpDone(Box::new(OpAnswer::failed(failure))),
@@ -522,28 +492,28 @@ pub async fn on_prepare(
     }
 }
 
-pub async fn on_ask(node: &Arc<Node>, txn: TxnId, partition: u16) -> Signal {
+pub async fn on_ask(node: &Arc<Node>, txn: TxnId, group: GroupId) -> Signal {
     let Some(cluster) = node.cluster() else { return Signal::NotHere };
     let fence = cluster.hooks.safeguards.abort_fence;
-    let asked = cluster.at_slot(node, partition, |slot, s, cx| {
-        let view = cluster.may_serve(partition).ok_or(Refused)?;
+    let asked = cluster.at_slot(node, group, |slot, s, cx| {
+        let view = cluster.may_lead(group).ok_or(Refused)?;
         slot.ask(s, cx, txn, fence).map(|answer| (view, answer))
     });
     let Ok((view, answer)) = asked else { return Signal::NotHere };
     match answer.await {
         // Rule 9: a question is addressed to a view, and who answers has a lease.
-        Ok(vote) if cluster.may_answer(partition, view) => Signal::Voted { partition: PartitionId(partition), vote },
+        Ok(vote) if cluster.may_answer_for(group, view) => Signal::Voted { group, vote },
         _ => Signal::NotHere,
     }
 }
 
-pub async fn on_decide(node: &Arc<Node>, txn: TxnId, partition: u16, outcome: Outcome) -> Signal {
+pub async fn on_decide(node: &Arc<Node>, txn: TxnId, group: GroupId, outcome: Outcome) -> Signal {
     let Some(cluster) = node.cluster() else { return Signal::NotHere };
-    let decided = cluster.at_slot(node, partition, |slot, s, cx| {
+    let decided = cluster.at_slot(node, group, |slot, s, cx| {
         slot.serving().ok_or(Refused)?;
         slot.decide(s, cx, txn, outcome)
     });
-    node.sessions.finished(node, txn, PartitionId(partition));
+    node.sessions.finished(node, txn, cluster.layout().partitions_of(group));
     let Ok(confirmed) = decided else { return Signal::NotHere };
     match confirmed.await {
         Ok(()) => Signal::Done,
@@ -551,35 +521,35 @@ pub async fn on_decide(node: &Arc<Node>, txn: TxnId, partition: u16, outcome: Ou
     }
 }
 
-/// Takes over what has stood prepared for too long in the partitions that are led here, and clears up what dead coordinators have left.
+/// Takes over what has stood prepared for too long in the groups that are led here, and clears up what dead coordinators have left.
 pub fn take_over(node: &Arc<Node>) {
     let Some(cluster) = node.cluster() else { return };
     let now = cluster.runtime.now();
-    for partition in 0..node.partition_count() {
-        if cluster.may_serve(partition).is_none() {
+    for group in cluster.layout().groups().map(GroupId) {
+        if cluster.may_lead(group).is_none() {
             continue;
         }
-        let (silent, orphans) = cluster.at_slot(node, partition, |_, s, _| {
+        let (silent, orphans) = cluster.at_slot(node, group, |_, s, _| {
             let silent = s.table.undecided(now.saturating_sub(SILENT));
             (silent, s.table.orphans(|p| cluster.may_return(p)))
         });
         if !orphans.forget.is_empty() {
-            cluster.at_slot(node, partition, |slot, s, cx| slot.forget(s, cx, orphans.forget));
+            cluster.at_slot(node, group, |slot, s, cx| slot.forget(s, cx, orphans.forget));
         }
         for found in silent.into_iter().chain(orphans.close) {
             let dead = !cluster.may_return(found.txn.process());
-            begin_take_over(node, cluster, PartitionId(partition), &found, dead);
+            begin_take_over(node, cluster, group, &found, dead);
         }
     }
 }
 
-fn begin_take_over(node: &Arc<Node>, cluster: &Arc<Cluster>, own: PartitionId, found: &Undecided, dead: bool) {
+fn begin_take_over(node: &Arc<Node>, cluster: &Arc<Cluster>, own: GroupId, found: &Undecided, dead: bool) {
     let txn = found.txn;
     // Of several participants here one is enough.
     if !cluster.closing.lock().insert(txn) {
         return;
     }
-    tracing::info!(txn = txn.0, partition = own.0, dead, "closes a transaction that its coordinator leaves open");
+    tracing::info!(txn = txn.0, group = own.0, dead, "closes a transaction that its coordinator leaves open");
     let closing = Closing::take_over(found, own, dead, Pace::default());
     let (node, taking) = (node.clone(), cluster.clone());
     cluster.tasks.spawn_later(async move {
@@ -592,11 +562,11 @@ fn begin_take_over(node: &Arc<Node>, cluster: &Arc<Cluster>, own: PartitionId, f
 pub fn ask_coordinators(node: &Arc<Node>) {
     let Some(cluster) = node.cluster() else { return };
     let before = cluster.runtime.now().saturating_sub(LINGERING);
-    for partition in 0..node.partition_count() {
-        if cluster.may_serve(partition).is_none() {
+    for group in cluster.layout().groups().map(GroupId) {
+        if cluster.may_lead(group).is_none() {
             continue;
         }
-        let lingering = cluster.at_slot(node, partition, |_, s, _| s.table.lingering(before));
+        let lingering = cluster.at_slot(node, group, |_, s, _| s.table.lingering(before));
         let mut by_coordinator: BTreeMap<Member, Vec<TxnId>> = BTreeMap::new();
         for txn in lingering {
             let process = txn.process();
@@ -615,7 +585,7 @@ pub fn ask_coordinators(node: &Arc<Node>) {
                     },
                 };
                 let closed = txns.into_iter().filter(|txn| !open.contains(txn)).collect();
-                asking.at_slot(&node, partition, |slot, s, cx| slot.forget(s, cx, closed));
+                asking.at_slot(&node, group, |slot, s, cx| slot.forget(s, cx, closed));
             });
         }
     }

@@ -1,4 +1,4 @@
-//! Cuts over the whole cluster, for durability `replicated`: drawn by the manage leader, written by primaries, waited for by whoever needs one (rules 26–28, 30, 31).
+//! Cuts over the whole cluster, for durability `replicated`: drawn by the control-plane leader, written by primaries, waited for by whoever needs one (rules 26–28, 30, 31).
 //!
 //! The leader draws a time C and asks every primary for a cut there. A primary raises `max_read` to C, so that whatever it prepares from now on commits above C, and when nothing that may commit at or below C is
 //! undecided in its stream it writes an entry that says so. All in-sync replicas make their logs durable for that entry, and the primary answers with its place when all of them have. When all partitions have answered
@@ -19,7 +19,7 @@ use futures::channel::oneshot;
 use futures::future::join_all;
 use rauk_cluster::{EntryId, Record, Role};
 use rauk_manage::group::{Group, GroupCommand};
-use rauk_types::{Member, PartitionId, Position, Timestamp, View};
+use rauk_types::{GroupId, Member, Position, Timestamp, View};
 use std::collections::BTreeMap;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,7 @@ const PROPOSE: Duration = Duration::from_secs(1);
 pub struct Cuts {
     /// A complete cut at or above this is wanted, by this process.
     wanted: AtomicU64,
-    /// The same by all processes, as the manage leader has heard.
+    /// The same by all processes, as the control-plane leader has heard.
     wanted_by_all: AtomicU64,
 }
 
@@ -139,21 +139,21 @@ impl Cluster {
             }
             let left = end.saturating_sub(self.runtime.now());
             if left.is_zero() {
-                let what = "no cut over the whole cluster was completed in time: some partition has no primary, or a replica's disk is slow";
+                let what = "no cut over the whole cluster was completed in time: some replication group has no primary, or a replica's disk is slow";
                 return Err(NodeError::Unavailable(what.into()));
             }
             self.wait_news(number, left).await;
         }
     }
 
-    /// The manage leader asks for cuts in partitions that are led here.
-    pub(super) async fn on_cut(&self, node: &Node, time: Timestamp, partitions: &[PartitionId]) -> Signal {
+    /// The control-plane leader asks for cuts in groups that are led here.
+    pub(super) async fn on_cut(&self, node: &Node, time: Timestamp, groups: &[GroupId]) -> Signal {
         let mut under = Vec::new();
-        for partition in partitions.iter().filter(|p| usize::from(p.0) < self.slots.len()) {
-            let begun = self.at_slot(node, partition.0, |slot, s, cx| slot.begin_cut(s, cx, time));
+        for group in groups.iter().filter(|group| self.layout().groups().contains(&group.0)) {
+            let begun = self.at_slot(node, *group, |slot, s, cx| slot.begin_cut(s, cx, time));
             let Some(cut) = begun else { return Signal::NotHere };
-            let partition = *partition;
-            under.push(async move { cut.await.ok().map(|entry| (partition, entry)) });
+            let group = *group;
+            under.push(async move { cut.await.ok().map(|entry| (group, entry)) });
         }
         match self.timeout(GIVE_UP, join_all(under)).await {
             Some(entries) if entries.iter().all(Option::is_some) => {
@@ -163,7 +163,7 @@ impl Cluster {
         }
     }
 
-    /// The manage leader's cuts.
+    /// The control-plane leader's cuts.
     pub(super) async fn run_cuts(node: Weak<Node>) {
         let mut last = Duration::ZERO;
         loop {
@@ -191,22 +191,22 @@ impl Cluster {
     async fn cut(&self, group: &Group) {
         // Before the draw: who is in-sync in the end, with nothing changed since, was so all the time.
         let versions = group.versions();
-        let mut primaries: BTreeMap<Member, Vec<PartitionId>> = BTreeMap::new();
-        for (number, state) in (0..).zip(&group.partitions) {
+        let mut primaries: BTreeMap<Member, Vec<GroupId>> = BTreeMap::new();
+        for (number, state) in (0..).zip(&group.replication_groups) {
             let Some(primary) = state.primary else { return };
-            primaries.entry(primary).or_default().push(PartitionId(number));
+            primaries.entry(primary).or_default().push(GroupId(number));
         }
         let Signal::Time { time: Some(time) } = self.on_draw_time().await else { return };
         if time <= group.cut.time {
             return;
         }
         let end = self.runtime.now() + GIVE_UP;
-        let asked = primaries.into_iter().map(|(to, partitions)| async move {
+        let asked = primaries.into_iter().map(|(to, groups)| async move {
             while self.runtime.now() < end && self.group().versions() == versions {
-                let signal = Signal::Cut { time, partitions: partitions.clone() };
+                let signal = Signal::Cut { time, groups: groups.clone() };
                 if let Ok(Signal::CutDone { time: of, entries }) = self.request(to, signal, ASK).await
                     && of == time
-                    && entries.iter().map(|(partition, _)| partition).eq(&partitions)
+                    && entries.iter().map(|(group, _)| group).eq(&groups)
                 {
                     return Some(entries);
                 }
@@ -215,8 +215,8 @@ impl Cluster {
             None
         });
         let Some(done): Option<Vec<_>> = join_all(asked).await.into_iter().collect() else { return };
-        let mut done: Vec<(PartitionId, EntryId)> = done.into_iter().flatten().collect();
-        done.sort_unstable_by_key(|(partition, _)| *partition);
+        let mut done: Vec<(GroupId, EntryId)> = done.into_iter().flatten().collect();
+        done.sort_unstable_by_key(|(group, _)| *group);
         let entries = done.into_iter().map(|(_, entry)| entry).collect();
         // A proposal whose answer was lost shows in the group.
         let _ = self.consensus.propose(GroupCommand::Cut { time, versions, entries }, PROPOSE).await;

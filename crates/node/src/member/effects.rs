@@ -1,5 +1,7 @@
-//! Writes of the stream, as rows of a partition: the payloads of entries are those of redo records.
+//! Writes of the stream, as rows of a partition: the payloads of entries are those of redo records. An entry may be for
+//! several partitions of a group: each takes its share.
 
+use super::group_rows::Share;
 use rauk_kernel::{Partition, Stop, TxnRef, Write};
 use rauk_log::record::{Change, changes};
 use rauk_types::{TableId, Timestamp, TxnId};
@@ -21,14 +23,14 @@ impl From<String> for NotAdopted {
 /// What the stream's payloads do to a partition. Tables that are not there any more are passed over.
 pub trait Rows {
     /// The writes stand beside the rows, for a transaction that is prepared.
-    fn adopt_writes(&mut self, txn: &TxnRef, writes: &[u8]) -> Result<(), NotAdopted>;
+    fn adopt_writes(&mut self, txn: &TxnRef, writes: &[u8], share: Share) -> Result<(), NotAdopted>;
     /// The writes are committed, in a partition that is being put together.
-    fn restore_writes(&mut self, writes: &[u8], time: Timestamp) -> Result<(), String>;
+    fn restore_writes(&mut self, writes: &[u8], time: Timestamp, share: Share) -> Result<(), String>;
 }
 
 impl Rows for Partition {
-    fn adopt_writes(&mut self, txn: &TxnRef, writes: &[u8]) -> Result<(), NotAdopted> {
-        for_each(writes, |table, write| {
+    fn adopt_writes(&mut self, txn: &TxnRef, writes: &[u8], share: Share) -> Result<(), NotAdopted> {
+        for_each(writes, share, |table, write| {
             if !self.has_table(table) {
                 return Ok(());
             }
@@ -39,8 +41,8 @@ impl Rows for Partition {
         })
     }
 
-    fn restore_writes(&mut self, writes: &[u8], time: Timestamp) -> Result<(), String> {
-        for_each(writes, |table, write| {
+    fn restore_writes(&mut self, writes: &[u8], time: Timestamp, share: Share) -> Result<(), String> {
+        for_each(writes, share, |table, write| {
             if !self.has_table(table) {
                 return Ok(());
             }
@@ -62,10 +64,13 @@ impl Rows for Partition {
 
 fn for_each<E: From<String>>(
     writes: &[u8],
+    share: Share,
     mut visit: impl FnMut(TableId, Write<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     for change in changes(writes) {
         match change.map_err(|e| e.to_string())? {
+            Change::Put { bucket, .. } | Change::Sparse { bucket, .. } | Change::Delete { bucket, .. }
+                if !share.has(bucket) => {}
             Change::Put { table, layout, row, .. } => visit(table, Write::Put { layout, row })?,
             Change::Sparse { table, layout, row, .. } => visit(table, Write::Sparse { layout, row })?,
             Change::Delete { table, key, .. } => visit(table, Write::Delete { key })?,

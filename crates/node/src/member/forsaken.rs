@@ -1,12 +1,13 @@
-//! Rows that this node has of partitions in which it has no place any more.
+//! Rows that this node has of groups in which it has no place any more.
 //!
-//! They are kept for a while: a partition may come back, and then entries alone bring it up. After [`GRACE`] they are forgotten, so that a node that has given partitions to others has the memory for what it keeps. Nobody
+//! They are kept for a while: a group may come back, and then entries alone bring it up. After [`GRACE`] they are forgotten, so that a node that has given groups to others has the memory for what it keeps. Nobody
 //! can need them by then ([`rauk_manage::group::Group::is_forsaken`]): whoever has a place there has everything and is up. The log says so too, by the record of a copy that has begun and goes no further: a restart
-//! finds the partition empty, and who is given it again gets a copy.
+//! finds the group empty, and who is given it again gets a copy.
 
 use super::Cluster;
 use super::slot::Happening;
 use rauk_cluster::replica::Contents;
+use rauk_types::GroupId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -14,26 +15,26 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// Since when what.
 #[derive(Default)]
-pub struct Forsaken(BTreeMap<u16, Duration>);
+pub struct Forsaken(BTreeMap<GroupId, Duration>);
 
 impl Cluster {
     /// To be called every second or so.
     pub(super) fn forsake(&self, known: &mut Forsaken) {
         let (group, now) = (self.group(), self.runtime.now());
         let grace = self.hooks.forsake_after.unwrap_or(GRACE);
-        for (slot, state) in self.slots.iter().zip(&group.partitions) {
-            let partition = slot.partition;
+        for (slot, state) in self.slots.iter().zip(&group.replication_groups) {
+            let id = slot.group;
             let has_rows = || {
                 let state = slot.state.lock();
                 state.replica.contents() == Contents::Whole && state.replica.last().position.0 > 0
             };
-            if !group.is_forsaken(partition, self.me.node) || !has_rows() {
-                known.0.remove(&partition.0);
+            if !group.is_forsaken(id, self.me.node) || !has_rows() {
+                known.0.remove(&id);
                 continue;
             }
-            if now.saturating_sub(*known.0.entry(partition.0).or_insert(now)) >= grace {
-                self.hooks.observer.iter().for_each(|observer| observer.forsaken(partition.0));
-                self.poke(partition.0, Happening::Forsaken { version: state.version });
+            if now.saturating_sub(*known.0.entry(id).or_insert(now)) >= grace {
+                self.hooks.observer.iter().for_each(|observer| observer.forsaken(id));
+                self.poke(id, Happening::Forsaken { version: state.version });
             }
         }
     }

@@ -1,33 +1,33 @@
 //! What tests of a cluster may look at and switch off. Production has the default: everything on, nobody watching.
 
-use rauk_types::{PartitionId, Timestamp, View};
+use rauk_types::{GroupId, Timestamp, View};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Told of what this process does as a primary or a replica. Calls come in the middle of things: they must not block and not call back.
 pub trait Observer: Send + Sync {
-    /// An operation, a vote or an outcome of the partition is answered from here now, after all checks (view, lease): called last before the answer goes out, to a client here as to another process.
-    fn answered(&self, partition: u16, view: View);
+    /// An operation, a vote or an outcome of the group is answered from here now, after all checks (view, lease): called last before the answer goes out, to a client here as to another process.
+    fn answered(&self, group: GroupId, view: View);
 
     /// A snapshot read of the partition is answered from this replica without asking the primary.
     fn answered_snapshot(&self, partition: u16, snapshot: Timestamp) {
         let _ = (partition, snapshot);
     }
 
-    /// Asked before each thing that a step of a partition wants done outside of the guard (messages, flushes, the end
+    /// Asked before each thing that a step of a group wants done outside of the guard (messages, flushes, the end
     /// of the process): whether this thread is interrupted here, and another one does the rest later.
     fn leaves_actions(&self) -> bool {
         false
     }
 
-    /// The redo log that is being opened lacks entries of the partition's stream.
-    fn hole(&self, partition: PartitionId) {
-        let _ = partition;
+    /// The redo log that is being opened lacks entries of the group's stream.
+    fn hole(&self, group: GroupId) {
+        let _ = group;
     }
 
-    /// The rows of a partition that others hold are to be forgotten here.
-    fn forsaken(&self, partition: u16) {
-        let _ = partition;
+    /// The rows of a group that others hold are to be forgotten here.
+    fn forsaken(&self, group: GroupId) {
+        let _ = group;
     }
 }
 
@@ -72,7 +72,7 @@ pub struct Safeguards {
     pub starts: bool,
     /// A primary that an in-sync member tells of a stable entry which it lacks ends its process (rule 38).
     pub lacking: bool,
-    /// A partition whose record could not be logged logs and acknowledges nothing more (rule 39).
+    /// A group whose record could not be logged logs and acknowledges nothing more (rule 39).
     pub failed_slot: bool,
     /// Commits wait while cuts fall behind (rule 36).
     pub pacing: bool,

@@ -5,9 +5,9 @@ use super::events::Event;
 use super::signal::Signal;
 use crate::node::Node;
 use parking_lot::Mutex;
-use rauk_manage::group::{Group, GroupCommand, Life, PartitionState};
+use rauk_manage::group::{Group, GroupCommand, Life, ReplicationGroup};
 use rauk_manage::leader::{HEARTBEAT, Heard, LEASE, Leader, Lease};
-use rauk_types::{Member, Timestamp};
+use rauk_types::{GroupId, Member, PartitionId, Timestamp};
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -213,7 +213,7 @@ impl Cluster {
                 return;
             }
             // Before anybody can see the new state, the old views have ended.
-            for (slot, state) in self.slots.iter().zip(&group.partitions) {
+            for (slot, state) in self.slots.iter().zip(&group.replication_groups) {
                 slot.name((state.primary == Some(self.me)).then_some(state.view));
                 slot.set_in_sync(state.in_sync.contains(&self.me).then_some(state.version));
             }
@@ -233,15 +233,13 @@ impl Cluster {
             if old.index > 0 {
                 node.chronicle.on_group(&old, group);
             }
-            for (number, state) in group.partitions.iter().enumerate() {
-                if old
-                    .partitions
-                    .get(number)
-                    .is_none_or(|before| before.view != state.view || before.primary != state.primary)
-                {
-                    let partition = rauk_types::PartitionId(number as u16);
-                    node.names.on_view(partition, state.view, self.runtime.now());
-                    node.sessions.on_view(&node, partition, state.view);
+            for (number, state) in (0..).zip(&group.replication_groups) {
+                let before = old.replication_group(GroupId(number));
+                if before.is_none_or(|before| before.view != state.view || before.primary != state.primary) {
+                    for partition in self.layout.partitions_of(GroupId(number)).map(PartitionId) {
+                        node.names.on_view(partition, state.view, self.runtime.now());
+                        node.sessions.on_view(&node, partition, state.view);
+                    }
                 }
             }
         }
@@ -254,19 +252,19 @@ impl Cluster {
                 node.sessions.on_group(&node, group);
             }
         }
-        for (number, state) in group.partitions.iter().enumerate() {
+        for (number, state) in (0..).zip(&group.replication_groups) {
+            let id = GroupId(number);
             let joined = old.nodes != group.nodes;
-            if joined || old.partitions.get(number).is_none_or(|before| before != state) {
-                let mut assignment = group.assignment(rauk_types::PartitionId(number as u16));
+            if joined || old.replication_group(id).is_none_or(|before| before != state) {
+                let mut assignment = group.assignment(id);
                 if !self.hooks.safeguards.leaving {
                     assignment.in_sync.retain(|m| !state.is_leaving(*m));
                 }
-                self.poke_later(number as u16, super::slot::Happening::Assigned(assignment));
+                self.poke_later(id, super::slot::Happening::Assigned(assignment));
                 // Who has ended by itself is in-sync until somebody goes on without it, and only one that lives can say that (rule 25).
                 let ended = state.in_sync.iter().find(|m| !group.is_member(**m));
                 if let Some(member) = ended.filter(|_| state.primary == Some(self.me)) {
-                    let partition = rauk_types::PartitionId(number as u16);
-                    self.suggest(GroupCommand::Strike { partition, version: state.version, member: *member });
+                    self.suggest(GroupCommand::Strike { group: id, version: state.version, member: *member });
                 }
             }
         }
@@ -275,14 +273,14 @@ impl Cluster {
         }
         self.following.lock().push_back(group.clone());
         self.changed.fire();
-        // A partition that changes hands is led by nobody until the former primary is known to have heard of it, and one that loses a follower acknowledges nothing until that has.
-        let is_over = |p: &PartitionState| p.former == Some(self.me) || p.is_leaving(self.me);
-        let knew = |number: usize| old.partitions.get(number).is_some_and(is_over);
-        if group.partitions.iter().enumerate().any(|(at, p)| is_over(p) && !knew(at)) {
+        // A group that changes hands is led by nobody until the former primary is known to have heard of it, and one that loses a follower acknowledges nothing until that has.
+        let is_over = |p: &ReplicationGroup| p.former == Some(self.me) || p.is_leaving(self.me);
+        let knew = |number: usize| old.replication_groups.get(number).is_some_and(is_over);
+        if group.replication_groups.iter().enumerate().any(|(at, p)| is_over(p) && !knew(at)) {
             self.beat();
         }
         if self.consensus.leading().is_some()
-            && group.partitions.iter().any(|p| p.primary.is_none() || !p.leaving.is_empty())
+            && group.replication_groups.iter().any(|p| p.primary.is_none() || !p.leaving.is_empty())
         {
             self.leading.hurry.fire();
         }
@@ -306,14 +304,14 @@ fn note(cluster: &Cluster, command: &GroupCommand) {
             tracing::warn!(
                 number,
                 by = cluster.me.node.0,
-                "the cluster goes back to its last cut: the memory of a partition is gone"
+                "the cluster goes back to its last cut: the memory of a group is gone"
             )
         }
-        GroupCommand::Lead { partition, member, .. } => {
-            tracing::info!(partition = partition.0, node = member.node.0, "is to lead the partition")
+        GroupCommand::Lead { group, member, .. } => {
+            tracing::info!(group = group.0, node = member.node.0, "is to lead the group")
         }
-        GroupCommand::Place { partition, nodes, .. } => {
-            tracing::info!(partition = partition.0, ?nodes, "places the partition")
+        GroupCommand::Place { group, nodes, .. } => {
+            tracing::info!(group = group.0, ?nodes, "places the group")
         }
         _ => {}
     }

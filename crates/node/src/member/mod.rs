@@ -3,8 +3,8 @@
 //! | file | what |
 //! |---|---|
 //! | [`slot`] | a stream's blocks, under a lock of their own |
-//! | [`rows`], `effects` | what a stream says, brought to the rows of a partition under its guard |
-//! | [`commit`], `alone` | the commit of a transaction, over several partitions and in one; take-over of what others left |
+//! | [`group_rows`], [`rows`], `effects` | what a stream says, brought to the rows of the partitions of its group, each under its guard |
+//! | [`commit`], `alone` | the commit of a transaction, over several groups and in one; take-over of what others left |
 //! | `answering` | what other nodes ask |
 //! | `leading` | heartbeats, the lease; the manage leader's work |
 //! | `replica_reads` | snapshot reads on this node's own replica |
@@ -17,12 +17,12 @@
 //! | [`hooks`] | what the simulator watches and can switch off |
 //! | [`report`], [`chronicle`] | what a node tells of itself; what has happened |
 //! | `room` | memory that runs out on one node of several |
-//! | `forsaken` | memory of partitions that are others' now |
+//! | `forsaken` | memory of groups that are others' now |
 //! | `statistics` | how many rows tables have, over all nodes |
 //! | [`dump`] | rows as a replica has them, for checkers |
 //! | `tasks`, `events` | small tools: many tasks on a thread, waiting for a change |
 //!
-//! *Who may answer.* A process answers as primary of a partition only in the view that its slot serves, and only while its lease holds; both are looked at after the work and before the answer ([`Cluster::may_serve`]).
+//! *Who may answer.* A process answers as primary of a partition only in the view that its group's slot serves, and only while its lease holds; both are looked at after the work and before the answer ([`Cluster::may_serve`]).
 //!
 //! *The end of a process.* When the group has taken a process for gone (its lease had ended), that process is over, even if it still runs: it hears of it, stops serving, and must be started anew
 //! ([`Cluster::expelled`]), in the same operating system process or in another.
@@ -39,6 +39,7 @@ mod effects;
 pub mod events;
 mod flushing;
 mod forsaken;
+pub mod group_rows;
 pub mod hooks;
 mod leading;
 pub mod network;
@@ -56,6 +57,7 @@ pub mod slot;
 mod statistics;
 mod tasks;
 mod times;
+pub mod written;
 
 pub use opening::{Identity, MemberOptions};
 
@@ -69,6 +71,7 @@ use chronicle::Level;
 use cutting::Cuts;
 use events::Event;
 use flushing::Flushing;
+use group_rows::GroupRows;
 use hooks::Hooks;
 use leading::Leading;
 use network::{Network, PeerError};
@@ -80,7 +83,7 @@ use rauk_kernel::{Horizon, Partition};
 use rauk_log::Lsn;
 use rauk_manage::consensus::{Consensus, ProposeError};
 use rauk_manage::group::{Answer, Group, GroupCommand, Life, Origin, RoleKind};
-use rauk_types::{Member, NodeId, PartitionId, ProcessId, Timestamp, TxnId, View};
+use rauk_types::{GroupId, Layout, Member, NodeId, ProcessId, Timestamp, TxnId, View};
 use rows::RowQueue;
 use rustc_hash::FxHashSet;
 use signal::{Envelope, Exchange, Signal};
@@ -108,7 +111,7 @@ pub const LONGEST_ENTRY: usize = LONGEST_MESSAGE - (1 << 20);
 /// Bytes of one message between nodes.
 const LONGEST_MESSAGE: usize = rauk_wire::MAX_PAYLOAD;
 
-/// Where a partition is led.
+/// Where a group is led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub primary: Member,
@@ -125,6 +128,8 @@ pub struct Cluster {
     network: Arc<dyn Network>,
     consensus: Arc<dyn Consensus>,
     pub hooks: Hooks,
+    layout: Layout,
+    /// By group.
     slots: Box<[Slot]>,
     /// What the streams have said to the rows, by partition.
     rows: Box<[RowQueue]>,
@@ -153,10 +158,10 @@ pub struct Cluster {
     /// Transactions that are being decided by this process, as coordinator or by take-over.
     closing: Mutex<FxHashSet<TxnId>>,
     /// Transactions that the participants named may forget; sent together.
-    forgets: Mutex<BTreeMap<PartitionId, Vec<TxnId>>>,
+    forgets: Mutex<BTreeMap<GroupId, Vec<TxnId>>>,
     /// Number of the next proposal.
     proposals: AtomicU64,
-    outgoing: Mutex<Vec<(u16, Action)>>,
+    outgoing: Mutex<Vec<(GroupId, Action)>>,
     /// Something was left in `outgoing` by a thread that does not look there itself.
     courier: Event,
     expelled: AtomicBool,
@@ -230,17 +235,38 @@ impl Cluster {
         }
     }
 
+    /// Which partitions there are, and their groups.
+    pub fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    #[inline]
+    pub fn group_of(&self, partition: u16) -> GroupId {
+        self.layout.group_of(partition)
+    }
+
     /// Who leads a partition, as far as is known here. `None`: nobody at the moment.
     pub fn place(&self, partition: u16) -> Option<Place> {
-        let group = self.group.read();
-        let state = group.partitions.get(usize::from(partition))?;
+        self.place_of(self.group_of(partition))
+    }
+
+    /// The same of a group.
+    pub fn place_of(&self, group: GroupId) -> Option<Place> {
+        let known = self.group.read();
+        let state = known.replication_group(group)?;
         Some(Place { primary: state.primary?, view: state.view })
     }
 
     /// The view in which this process leads the partition, if it does and may answer now: asked before the work (under the partition's guard), and again after the work and before the answer (rule 15).
     #[inline]
     pub fn may_serve(&self, partition: u16) -> Option<View> {
-        let slot = &self.slots[usize::from(partition)];
+        self.may_lead(self.group_of(partition))
+    }
+
+    /// The same of a group.
+    #[inline]
+    pub fn may_lead(&self, group: GroupId) -> Option<View> {
+        let slot = self.slot(group);
         let view = slot.serving()?;
         if self.hooks.safeguards.lease && !self.leading.holds(self.runtime.now()) {
             return None;
@@ -252,9 +278,15 @@ impl Cluster {
     /// The same before an answer is given, which the observer hears of.
     #[inline]
     pub fn may_answer(&self, partition: u16, view: View) -> bool {
-        let may = self.may_serve(partition).is_some_and(|now| now == view || !self.hooks.safeguards.view);
+        self.may_answer_for(self.group_of(partition), view)
+    }
+
+    /// The same for a group.
+    #[inline]
+    pub fn may_answer_for(&self, group: GroupId, view: View) -> bool {
+        let may = self.may_lead(group).is_some_and(|now| now == view || !self.hooks.safeguards.view);
         if may && let Some(observer) = &self.hooks.observer {
-            observer.answered(partition, view);
+            observer.answered(group, view);
         }
         may
     }
@@ -340,7 +372,7 @@ impl Cluster {
     /// Resolves when something was decided in the partition here since the call began (the caller looks again).
     pub async fn wait_decided(&self, partition: u16, txn: TxnId) {
         let _ = txn;
-        let decided = &self.slots[usize::from(partition)].decided;
+        let decided = &self.slot_of(partition).decided;
         let number = decided.number();
         // A decision between the caller's look and this call is met by the time limit.
         self.timeout(Duration::from_millis(5), decided.after(number)).await;
@@ -483,8 +515,13 @@ impl Cluster {
 
     // Slots
 
-    pub fn slot(&self, partition: u16) -> &Slot {
-        &self.slots[usize::from(partition)]
+    pub fn slot(&self, group: GroupId) -> &Slot {
+        &self.slots[usize::from(group.0)]
+    }
+
+    /// That of the partition's group.
+    pub fn slot_of(&self, partition: u16) -> &Slot {
+        self.slot(self.group_of(partition))
     }
 
     /// No snapshot in the cluster is older; nobody waits for the disk to see what is stable.
@@ -493,24 +530,24 @@ impl Cluster {
     }
 
     /// Brings something to a slot.
-    fn poke(&self, partition: u16, happening: Happening) {
-        self.slots[usize::from(partition)].queue.lock().push_back(happening);
-        self.work_off(partition);
+    fn poke(&self, group: GroupId, happening: Happening) {
+        self.slot(group).queue.lock().push_back(happening);
+        self.work_off(group);
     }
 
     /// Works a slot's queue off.
-    fn work_off(&self, partition: u16) {
+    fn work_off(&self, group: GroupId) {
         let Some(node) = self.node.upgrade() else { return };
-        self.at_slot(&node, partition, |_, _, _| ());
+        self.at_slot(&node, group, |_, _, _| ());
     }
 
-    /// The same, and another thread works: for the manage group's, which must not stand behind what a slot has to do (take a large transaction back, say).
-    fn poke_later(&self, partition: u16, happening: Happening) {
-        self.slots[usize::from(partition)].queue.lock().push_back(happening);
+    /// The same, and another thread works: for the control plane's, which must not stand behind what a slot has to do (take a large transaction back, say).
+    fn poke_later(&self, group: GroupId, happening: Happening) {
+        self.slot(group).queue.lock().push_back(happening);
         let cluster = self.own.clone();
         self.tasks.spawn_later(async move {
             if let Some(cluster) = cluster.upgrade() {
-                cluster.work_off(partition);
+                cluster.work_off(group);
             }
         });
     }
@@ -520,19 +557,18 @@ impl Cluster {
     fn enter_slot<R>(
         &self,
         node: &Node,
-        partition: u16,
+        group: GroupId,
         f: impl FnOnce(&Slot, &mut slot::State, &mut Context<'_>) -> R,
     ) -> (R, bool) {
         let mut actions = Vec::new();
-        let guard = &node.partitions[usize::from(partition)];
+        let announce = |partition: u16| {
+            if self.hooks.safeguards.adopted {
+                node.partitions[usize::from(partition)].announce();
+            }
+        };
         let mut cx = Context {
             now: self.runtime.now(),
-            rows: &self.rows[usize::from(partition)],
-            announce: &|| {
-                if self.hooks.safeguards.adopted {
-                    guard.announce();
-                }
-            },
+            rows: &GroupRows { layout: self.layout, group, queues: &self.rows, announce: &announce },
             log: &node.log,
             actions: &mut actions,
             safeguards: self.hooks.safeguards,
@@ -541,10 +577,10 @@ impl Cluster {
             rooms: &self.rooms,
             longest_state: LONGEST_ENTRY,
         };
-        let r = self.slots[usize::from(partition)].enter(&mut cx, f);
+        let r = self.slot(group).enter(&mut cx, f);
         let has_actions = !actions.is_empty();
         if has_actions {
-            self.outgoing.lock().extend(actions.into_iter().map(|a| (partition, a)));
+            self.outgoing.lock().extend(actions.into_iter().map(|a| (group, a)));
         }
         (r, has_actions)
     }
@@ -553,10 +589,10 @@ impl Cluster {
     pub fn at_slot<R>(
         &self,
         node: &Node,
-        partition: u16,
+        group: GroupId,
         f: impl FnOnce(&Slot, &mut slot::State, &mut Context<'_>) -> R,
     ) -> R {
-        let (r, has_actions) = self.enter_slot(node, partition, f);
+        let (r, has_actions) = self.enter_slot(node, group, f);
         if has_actions {
             self.send_outgoing();
         }
@@ -572,10 +608,10 @@ impl Cluster {
             if carried.is_nothing() {
                 break;
             }
-            let (_, has_actions) = self.enter_slot(node, partition, |slot, s, cx| {
-                carried.slices.into_iter().for_each(|slice| slot.on_slice(s, cx, slice));
+            let (_, has_actions) = self.enter_slot(node, self.group_of(partition), |slot, s, cx| {
+                carried.slices.into_iter().for_each(|slice| slot.on_slice(s, cx, partition, slice));
                 if let Some(view) = carried.serves {
-                    slot.begin_service(s, cx, view);
+                    slot.begin_service(s, cx, partition, view);
                 }
                 if let Some(what) = carried.failed {
                     slot.fail(s, cx, &what);
@@ -624,26 +660,29 @@ impl Cluster {
                     self.courier.fire();
                     return;
                 }
-                let (partition, action) = next;
-                self.act(partition, action);
+                let (group, action) = next;
+                self.act(group, action);
             }
         }
     }
 
-    fn act(&self, partition: u16, action: Action) {
-        let id = PartitionId(partition);
+    fn act(&self, group: GroupId, action: Action) {
         match action {
-            Action::Send { to, message } => self.tell(to, Signal::Replica { partition: id, message }),
-            Action::Rows => self.enter_rows(partition),
+            Action::Send { to, message } => self.tell(to, Signal::Replica { group, message }),
+            Action::Rows { partition } => self.enter_rows(partition),
             Action::Flush(lsn) => self.flushing.want(lsn),
             Action::FlushSoon(lsn) => self.flushing.want_soon(lsn),
             Action::Committed(time) => self.cuts.want(time),
-            Action::Join { version, member } => self.suggest(GroupCommand::Join { partition: id, version, member }),
+            Action::Join { version, member } => self.suggest(GroupCommand::Join { group, version, member }),
             Action::Strike { version, member } => {
-                tracing::warn!(partition, node = member.node.0, "asks that a replica which does not follow be struck");
-                self.suggest(GroupCommand::Strike { partition: id, version, member });
+                tracing::warn!(
+                    group = group.0,
+                    node = member.node.0,
+                    "replica does not follow; asks to remove it from the in-sync set"
+                );
+                self.suggest(GroupCommand::Strike { group, version, member });
             }
-            Action::Draw { view } => self.draw_for_view(partition, view),
+            Action::Draw { view } => self.draw_for_view(group, view),
             Action::Fatal(reason) => {
                 self.close();
                 if let Some(node) = self.node.upgrade() {
@@ -652,14 +691,14 @@ impl Cluster {
             }
             Action::Lacking(what) => self.end_lacking(what),
             Action::Note(level, what) => {
-                let node = self.me.node.0;
+                let (node, number) = (self.me.node.0, group.0);
                 match level {
-                    Level::Info => tracing::info!(node, partition, "{what}"),
-                    Level::Warning => tracing::warn!(node, partition, "{what}"),
-                    Level::Error => tracing::error!(node, partition, "{what}"),
+                    Level::Info => tracing::info!(node, group = number, "{what}"),
+                    Level::Warning => tracing::warn!(node, group = number, "{what}"),
+                    Level::Error => tracing::error!(node, group = number, "{what}"),
                 }
                 if let Some(node) = self.node.upgrade() {
-                    node.chronicle.note(self.me.node, level, format!("partition {partition}: {what}"));
+                    node.chronicle.note(self.me.node, level, format!("group {number}: {what}"));
                 }
             }
         }
@@ -700,16 +739,16 @@ impl Cluster {
     }
 
     /// A new primary's first time (rule 13).
-    fn draw_for_view(&self, partition: u16, view: View) {
+    fn draw_for_view(&self, group: GroupId, view: View) {
         let Some(node) = self.node.upgrade() else { return };
         self.tasks.spawn_later(async move {
             let cluster = node.cluster().expect("it is a member");
             loop {
-                if cluster.is_closed() || cluster.place(partition).is_none_or(|p| p.view != view) {
+                if cluster.is_closed() || cluster.place_of(group).is_none_or(|p| p.view != view) {
                     return;
                 }
                 if let Ok(time) = cluster.times.draw(cluster).await {
-                    cluster.poke(partition, Happening::Drawn { view, time });
+                    cluster.poke(group, Happening::Drawn { view, time });
                     return;
                 }
                 cluster.runtime.sleep(TICK).await;
@@ -721,12 +760,12 @@ impl Cluster {
     fn on_durable(&self, lsn: Lsn) {
         for slot in &self.slots {
             if slot.undurable.load(Ordering::SeqCst) <= lsn.0 {
-                self.poke(slot.partition.0, Happening::Durable(lsn));
+                self.poke(slot.group, Happening::Durable(lsn));
             }
         }
     }
 
-    /// Writes an anchor for each partition: what its stream and transactions are, taken under its lock. Gives the
+    /// Writes an anchor for each group: what its stream and transactions are, taken under its lock. Gives the
     /// position where a restart that has the rows of a checkpoint which begins now must begin to
     /// read: before the first of the anchors, and not behind the `Reset` of a copy that is under way (its slices are in no checkpoint).
     pub fn write_anchors(&self) -> BoxFuture<Result<Lsn, NodeError>> {
@@ -735,8 +774,8 @@ impl Cluster {
             let node = node.ok_or(NodeError::ShuttingDown)?;
             let cluster = node.cluster().expect("it is a member");
             let mut start = node.log.end_lsn();
-            for partition in 0..node.partition_count() {
-                let copied_from = cluster.at_slot(&node, partition, |slot, state, cx| slot.write_anchor(state, cx))?;
+            for slot in &cluster.slots {
+                let copied_from = cluster.at_slot(&node, slot.group, |slot, state, cx| slot.write_anchor(state, cx))?;
                 start = copied_from.map_or(start, |at| start.min(at));
             }
             Ok(start)
@@ -755,6 +794,11 @@ impl Cluster {
         });
     }
 
+    /// The same in all these partitions.
+    pub(super) fn abort_parts(&self, node: &Arc<Node>, parts: &[signal::Part], txn: TxnId) {
+        parts.iter().for_each(|part| self.abort_open(node, part.partition.0, vec![txn]));
+    }
+
     pub fn is_closing(&self, txn: TxnId) -> bool {
         self.closing.lock().contains(&txn)
     }
@@ -767,7 +811,7 @@ impl Cluster {
 
     /// Whether all rows of a partition are here: no copy of it is under way or was cut off.
     pub fn is_whole(&self, partition: u16) -> bool {
-        self.slots[usize::from(partition)].state.lock().replica.contents() == Contents::Whole
+        self.slot_of(partition).state.lock().replica.contents() == Contents::Whole
     }
 }
 

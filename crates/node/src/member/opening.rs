@@ -2,7 +2,7 @@
 //!
 //! 1. It tells the manage group who it is (its directory, addresses, roles), which gives its node number. When that command has come back, this process has the group's state as of now.
 //! 2. It recovers what its disk has: rows, streams, prepared transactions. If the cluster has gone back to a cut that this directory does not know of, it goes back too.
-//! 3. It registers: a new process number, which partitions' logs are whole (rule 21), and whether the damaged end of its log was cut (rule 37). From here on the process before it is over.
+//! 3. It registers: a new process number, which groups' logs are whole (rule 21), and whether the damaged end of its log was cut (rule 37). From here on the process before it is over.
 //!    A directory that does not know of its node's newest start is an older copy, and is refused before it is opened.
 //!    Where memory counts the process says whether the one before was fenced and has left all its memory on this disk (rule 34).
 //!    If the cluster has gone back to a cut since 1, it begins again there.
@@ -14,13 +14,14 @@ use super::cutting::Cuts;
 use super::events::Event;
 use super::flushing::Flushing;
 use super::forsaken::Forsaken;
+use super::group_rows::Share;
 use super::hooks::Hooks;
 use super::leading::Leading;
 use super::network::Network;
 use super::pacing::Pacing;
 use super::peers::Questions;
 use super::rows::RowQueue;
-use super::slot::{Beginning, Happening, Slot};
+use super::slot::{Beginning, Happening, Slot, Standing};
 use super::tasks::Tasks;
 use super::times::Times;
 use super::{Cluster, TICK, answering, commit};
@@ -33,11 +34,12 @@ use crate::{Config, Database, Durability, Runtime};
 use parking_lot::{Mutex, RwLock};
 use rauk_cluster::Replica;
 use rauk_cluster::replica::{Contents, Limits};
+use rauk_kernel::TimeBounds;
 use rauk_log::{DatabaseId, Disk, Manifest, Superblocks, fault};
 use rauk_manage::consensus::{Consensus, Watcher};
-use rauk_manage::group::{Answer, DirectoryState, Group, GroupCommand, PartitionState, Refused, RoleKind};
+use rauk_manage::group::{Answer, DirectoryState, Group, GroupCommand, Refused, ReplicationGroup, RoleKind};
 use rauk_manage::{Catalog, CatalogStore};
-use rauk_types::{Member, NodeId, PartitionId};
+use rauk_types::{GroupId, Member, NodeId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -134,33 +136,33 @@ async fn open(
     let config = Config { durability, ..config };
     let back = member::Back { node: number, recovery: &group.recovery, keeps_later: !hooks.safeguards.cut_kept };
     let mut parts =
-        member::open_member(&config, superblocks, &*runtime, id, cluster.partitions + 1, &tables, back, progress)?;
+        member::open_member(&config, superblocks, &*runtime, id, cluster.layout(), &tables, back, progress)?;
     if let Some(table) = parts.passed_over.iter().find(|t| **t >= group.catalog.next_table_id()) {
         return Err(NodeError::Fatal(format!(
             "the redo log has rows of table {}, which the cluster has never made: this directory belongs to another state of the cluster; restore the manage nodes, or start this node with an empty directory",
             table.0
         )));
     }
-    let holes = parts.partitions.iter().zip(&group.partitions);
-    let holes = holes.filter_map(|(p, state)| Some((p.partition.id(), p.hole.as_deref()?, state)));
-    for (partition, hole, state) in holes {
+    let holes = parts.groups.iter().zip(&group.replication_groups);
+    let holes = holes.filter_map(|(g, state)| Some((g.group, g.hole.as_deref()?, state)));
+    for (holed, hole, state) in holes {
         if let Some(observer) = &hooks.observer {
-            observer.hole(partition);
+            observer.hole(holed);
         }
         may_give_up(number, hole, state, replicated)?;
-        progress(&format!("{hole}: what is here of the partition is given up, and copied from another node"));
+        progress(&format!("{hole}: what is here of the group is given up, and copied from another node"));
     }
     let durable = hooks.safeguards.sync_before_acknowledge && !replicated;
     let limits = Limits { durable, ..Limits::default() };
-    let whole = |p: &member::MemberPartition| {
+    let whole = |g: &member::MemberGroup| {
         // What this directory has never had it has not lost.
         let whole = match replicated {
-            false => p.restored.as_ref().is_none_or(|r| r.contents == Contents::Whole),
-            true => member::is_held(p, &group.recovery),
+            false => g.restored.as_ref().is_none_or(|r| r.contents == Contents::Whole),
+            true => g.is_held(&group.recovery),
         };
-        whole.then_some(p.partition.id())
+        whole.then_some(g.group)
     };
-    let whole: Vec<PartitionId> = parts.partitions.iter().filter_map(whole).collect();
+    let whole: Vec<GroupId> = parts.groups.iter().filter_map(whole).collect();
     if !replicated && let Some(doubt) = parts.superblocks.doubt() {
         progress(&format!(
             "acknowledged commits may be missing here, so other replicas lead first, and this node gets from them what it lacks ({doubt})"
@@ -172,17 +174,17 @@ async fn open(
     let directory = DirectoryState {
         starts: hooks.safeguards.starts.then(|| parts.manifest.starts.clone()),
         cut: parts.superblocks.doubt().is_some() && hooks.safeguards.doubtful_end,
-        ends: parts.partitions.iter().map(member::MemberPartition::last).collect(),
+        ends: parts.groups.iter().map(member::MemberGroup::last).collect(),
     };
     let recovery = group.recovery.number;
     let predecessor = parts.manifest.fenced.filter(|_| replicated && hooks.safeguards.memory_kept);
     let command = match predecessor {
         None => GroupCommand::Register { node: number, nonce, whole, recovery, directory },
         Some(predecessor) => {
-            let is_whole = |p: &&member::MemberPartition| {
-                p.restored.as_ref().is_none_or(|restored| restored.contents == Contents::Whole)
+            let is_whole = |g: &&member::MemberGroup| {
+                g.restored.as_ref().is_none_or(|restored| restored.contents == Contents::Whole)
             };
-            let kept = parts.partitions.iter().filter(is_whole).map(|p| p.partition.id()).collect();
+            let kept = parts.groups.iter().filter(is_whole).map(|g| g.group).collect();
             GroupCommand::Succeed { node: number, nonce, whole, recovery, predecessor, kept, directory }
         }
     };
@@ -194,19 +196,23 @@ async fn open(
     parts.superblocks.clear_doubt()?;
     fault::point("member.open.registered").map_err(|e| NodeError::Fatal(e.to_string()))?;
     let me = Member { node: number, process };
-    let mut partitions = Vec::new();
+    let layout = cluster.layout();
+    let mut partitions = parts.partitions;
     let mut slots = Vec::new();
     let mut rows = Vec::new();
-    for restored in parts.partitions {
-        let id = restored.partition.id();
-        let replica = Replica::new(id, me, limits, restored.restored);
+    for restored in parts.groups {
+        let group = restored.group;
+        let replica = Replica::new(group, me, limits, restored.restored);
         let whole = replica.contents() == Contents::Whole;
-        let (table, refs) = (restored.table, restored.pending.into_iter().collect::<FxHashMap<_, _>>());
-        let standing: Vec<_> = refs.iter().map(|(id, txn)| (txn.clone(), table.alone_time(*id))).collect();
-        rows.push(RowQueue::new(standing));
-        let times = restored.partition.times().clone();
-        slots.push(Slot::new(id, Beginning { replica, table, refs, whole, times }));
-        partitions.push(restored.partition);
+        let (table, refs) = (restored.table, restored.pending.into_iter().collect::<FxHashMap<_, Standing>>());
+        let times = Arc::new(TimeBounds::default());
+        for partition in layout.partitions_of(group) {
+            partitions[usize::from(partition)].share_times(&times);
+            let standing = refs.iter().filter(|(_, standing)| standing.parts.contains(&partition));
+            let standing = standing.map(|(id, standing)| (standing.txn.clone(), table.alone_time(*id)));
+            rows.push(RowQueue::new(Share { layout, partition }, standing));
+        }
+        slots.push(Slot::new(group, Beginning { replica, table, refs, whole, times }));
     }
     let node = Node::new(Parts {
         config,
@@ -228,6 +234,7 @@ async fn open(
         network: network.clone(),
         consensus: consensus.clone(),
         hooks,
+        layout,
         slots: slots.into(),
         rows: rows.into(),
         group: RwLock::new(Arc::new(Group::new())),
@@ -278,12 +285,12 @@ async fn open(
 }
 
 /// Whether what a log with a hole has of a partition can be given up: another node is in-sync, so it has all that this directory's process has acknowledged. With durability `replicated` the memory counts, which is lost anyway.
-fn may_give_up(me: NodeId, hole: &str, state: &PartitionState, replicated: bool) -> Result<(), NodeError> {
+fn may_give_up(me: NodeId, hole: &str, state: &ReplicationGroup, replicated: bool) -> Result<(), NodeError> {
     if replicated || state.in_sync.iter().any(|member| member.node != me) {
         return Ok(());
     }
     Err(NodeError::Fatal(format!(
-        "recovery failed: {hole}, and no other node has all of the partition, so the missing entries are nowhere else: restore this directory from a backup"
+        "recovery failed: {hole}, and no other node has all of the group, so the missing entries are nowhere else: restore this directory from a backup"
     )))
 }
 
@@ -397,7 +404,7 @@ async fn run_ticks(weak: Weak<Node>) {
             return;
         }
         for slot in &cluster.slots {
-            cluster.poke(slot.partition.0, Happening::Tick);
+            cluster.poke(slot.group, Happening::Tick);
         }
         told_room = cluster.tell_room(&node, told_room);
         cluster.note_cut_age();
@@ -482,13 +489,13 @@ mod tests {
     #[test]
     fn a_log_with_a_hole_is_given_up_only_where_another_node_has_everything() {
         let member = |node: u16| Member { node: NodeId(node), process: ProcessId(u32::from(node)) };
-        let state = |in_sync: &[u16]| PartitionState {
+        let state = |in_sync: &[u16]| ReplicationGroup {
             version: 1,
             view: View(1),
             primary: None,
             in_sync: in_sync.iter().copied().map(member).collect(),
             placed: vec![NodeId(1), NodeId(2)],
-            ..PartitionState::default()
+            ..ReplicationGroup::default()
         };
         let check = |in_sync: &[u16], replicated| may_give_up(NodeId(1), "entry 9", &state(in_sync), replicated);
         assert_eq!(check(&[1, 2], false), Ok(()));

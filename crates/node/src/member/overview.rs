@@ -4,9 +4,11 @@ use super::Cluster;
 use super::report::{PartitionReport, Told};
 use crate::Database;
 use crate::error::NodeError;
-use rauk_manage::group::{Answer, Colour, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, GroupCommand, Life, RoleKind};
+use rauk_manage::group::{
+    Answer, Colour, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, GroupCommand, Life, ReplicationGroup, RoleKind,
+};
 use rauk_types::error::codes;
-use rauk_types::{MysqlError, NodeId};
+use rauk_types::{GroupId, MysqlError, NodeId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +16,9 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionOverview {
     pub partition: u16,
+    /// The replication group that it is in: what follows is the same for all partitions of the group, but for `lag` and
+    /// `serves`, which the primary's replica tells.
+    pub group: u16,
     pub view: u64,
     pub primary: Option<NodeId>,
     /// Replicas that have everything and are up, the primary first.
@@ -110,6 +115,7 @@ impl Database {
         let Some(cluster) = self.node.cluster() else {
             let one = |partition| PartitionOverview {
                 partition,
+                group: 0,
                 view: 1,
                 primary: Some(NodeId(1)),
                 in_sync: vec![NodeId(1)],
@@ -126,12 +132,13 @@ impl Database {
         let group = cluster.group();
         let health = group.health();
         let full = cluster.full_nodes();
-        let last = group.partitions.len().saturating_sub(1);
-        let one = |(number, (state, health)): (u16, (&rauk_manage::group::PartitionState, _))| {
-            let health: &rauk_manage::group::PartitionHealth = health;
+        let layout = cluster.layout();
+        let one = |number: u16| {
+            let id = cluster.group_of(number);
+            let (state, health) = (group.replication_group(id)?, health.groups.get(usize::from(id.0))?);
             let primary = state.primary.map(|m| m.node);
             let own = primary.and_then(|node| reported(node, number)).filter(|p| p.view == state.view.0);
-            let joining = group.assignment(health.partition).joining.into_iter().map(|member| {
+            let joining = group.assignment(id).joining.into_iter().map(|member| {
                 let follower = own.and_then(|p| p.followers.iter().find(|f| f.member == member));
                 let how = match (own, follower) {
                     (Some(_), Some(f)) if f.copies => "gets a copy of the rows".to_string(),
@@ -144,8 +151,9 @@ impl Database {
                 };
                 (member.node, how)
             });
-            PartitionOverview {
+            Some(PartitionOverview {
                 partition: number,
+                group: id.0,
                 view: state.view.0,
                 primary,
                 in_sync: state.in_sync.iter().filter(|m| group.is_member(**m)).map(|m| m.node).collect(),
@@ -154,11 +162,11 @@ impl Database {
                 joining: joining.collect(),
                 lag: own.map(|p| p.last.saturating_sub(p.stable)),
                 serves: own.is_some_and(|p| p.serves),
-                fully_replicated: usize::from(number) == last,
+                fully_replicated: number == layout.everywhere().0,
                 health: health.colour.to_string(),
-            }
+            })
         };
-        (0..).zip(group.partitions.iter().zip(&health.partitions)).map(one).collect()
+        layout.partitions().filter_map(one).collect()
     }
 
     /// Replicas that the cluster wants of each partition; 1 on a node that is alone.
@@ -251,8 +259,13 @@ impl Database {
             return (all, all);
         };
         let group = cluster.group();
-        let led = group.partitions.iter().filter(|p| p.primary.is_some_and(|m| m.node == node)).count();
-        let held = group.partitions.iter().filter(|p| p.in_sync.iter().any(|m| m.node == node)).count();
-        (led, held)
+        let count = |is: &dyn Fn(&ReplicationGroup) -> bool| {
+            let groups = (0..).zip(&group.replication_groups).filter(|(_, state)| is(state));
+            groups.map(|(number, _)| cluster.layout().partitions_of(GroupId(number)).len()).sum()
+        };
+        (
+            count(&|state| state.primary.is_some_and(|m| m.node == node)),
+            count(&|state| state.in_sync.iter().any(|m| m.node == node)),
+        )
     }
 }

@@ -12,21 +12,21 @@
 //! still commit at or below it, and is then part of it. START TRANSACTION WITH CONSISTENT SNAPSHOT promises more, so it
 //! has all primaries confirm its snapshot before it answers ([`Cluster::confirm`]).
 //!
-//! One message asks a primary for all partitions that it leads and this node follows: who reads in one at a snapshot mostly reads in others too, and to confirm one more costs the primary less than a message.
+//! One message asks a primary for all groups that it leads and this node follows: who reads in one at a snapshot mostly reads in others too, and to confirm one more costs the primary less than a message.
 
 use super::Cluster;
 use super::signal::Signal;
 use super::slot::State;
 use crate::node::Node;
 use rauk_cluster::{EntryId, Role};
-use rauk_types::{Member, PartitionId, Timestamp};
+use rauk_types::{GroupId, Member, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 const QUESTION: Duration = Duration::from_millis(100);
 /// The stream is waited for so long; then the primary is read.
 const STREAM: Duration = Duration::from_millis(100);
-/// Partitions that are asked for with one message.
+/// Groups that are asked for with one message.
 const TOGETHER: usize = 64;
 
 impl Cluster {
@@ -38,55 +38,56 @@ impl Cluster {
             Here::Unconfirmed => {}
         }
         let Some(place) = self.place(partition) else { return false };
-        let partitions = self.unconfirmed(place.primary, PartitionId(partition), snapshot);
-        let question = Signal::Confirm { partitions: partitions.clone(), snapshot };
+        let group = self.group_of(partition);
+        let groups = self.unconfirmed(place.primary, group, snapshot);
+        let question = Signal::Confirm { groups: groups.clone(), snapshot };
         let Ok(Signal::Confirmed { places }) = self.request(place.primary, question, QUESTION).await else {
             return false;
         };
         let mut mine = None;
         for (other, entry) in places {
-            if other.0 == partition {
+            if other == group {
                 mine = Some(entry);
-            } else if partitions.contains(&other) {
+            } else if groups.contains(&other) {
                 // What has not come yet is asked for again by whoever needs it.
-                self.take_confirmation(node, other.0, snapshot, entry);
+                self.take_confirmation(node, other, snapshot, entry);
             }
         }
         let Some(entry) = mine else { return false };
         let end = self.runtime.now() + STREAM;
         loop {
-            let number = self.slot(partition).decided.number();
-            match self.take_confirmation(node, partition, snapshot, entry) {
+            let number = self.slot(group).decided.number();
+            match self.take_confirmation(node, group, snapshot, entry) {
                 Some(false) if self.runtime.now() < end => {
-                    self.timeout(Duration::from_millis(2), self.slot(partition).decided.after(number)).await;
+                    self.timeout(Duration::from_millis(2), self.slot(group).decided.after(number)).await;
                 }
                 other => return other == Some(true),
             }
         }
     }
 
-    /// Asks the primaries of these partitions to confirm a snapshot, and takes out those that have: what commits there
+    /// Asks the primaries of these groups to confirm a snapshot, and takes out those that have: what commits there
     /// from now on, in this view and in every later one (rule 13), is not in the snapshot.
-    pub async fn confirm(&self, node: &Node, snapshot: Timestamp, partitions: &mut Vec<PartitionId>) {
-        let mut led: BTreeMap<Member, Vec<PartitionId>> = BTreeMap::new();
-        for partition in partitions.iter() {
-            if let Some(place) = self.place(partition.0) {
-                led.entry(place.primary).or_default().push(*partition);
+    pub async fn confirm(&self, node: &Node, snapshot: Timestamp, groups: &mut Vec<GroupId>) {
+        let mut led: BTreeMap<Member, Vec<GroupId>> = BTreeMap::new();
+        for group in groups.iter() {
+            if let Some(place) = self.place_of(*group) {
+                led.entry(place.primary).or_default().push(*group);
             }
         }
         let questions = led.iter().flat_map(|(primary, led)| led.chunks(TOGETHER).map(|chunk| (*primary, chunk)));
-        let ask = |(primary, chunk): (Member, &[PartitionId])| {
-            let partitions = chunk.to_vec();
+        let ask = |(primary, chunk): (Member, &[GroupId])| {
+            let groups = chunk.to_vec();
             async move {
                 match primary == self.me() {
-                    true => Some(on_confirm(node, self, &partitions, snapshot)),
-                    false => self.request(primary, Signal::Confirm { partitions, snapshot }, QUESTION).await.ok(),
+                    true => Some(on_confirm(node, self, &groups, snapshot)),
+                    false => self.request(primary, Signal::Confirm { groups, snapshot }, QUESTION).await.ok(),
                 }
             }
         };
         for answer in futures::future::join_all(questions.map(ask)).await {
             if let Some(Signal::Confirmed { places }) = answer {
-                partitions.retain(|partition| places.iter().all(|(confirmed, _)| confirmed != partition));
+                groups.retain(|group| places.iter().all(|(confirmed, _)| confirmed != group));
             }
         }
     }
@@ -94,7 +95,7 @@ impl Cluster {
     /// Whether this replica may answer at the snapshot, without asking anybody; asked under the partition's guard, it
     /// is so for the time of the hold. Gives how often the contents have been replaced.
     pub fn reads_here(&self, partition: u16, snapshot: Timestamp) -> Option<u64> {
-        let state = self.slot(partition).state.lock();
+        let state = self.slot_of(partition).state.lock();
         match here(&state, snapshot) {
             Here::Yes if self.is_caught_up(partition) => Some(state.copies),
             Here::Yes | Here::No | Here::Unconfirmed => None,
@@ -117,7 +118,7 @@ impl Cluster {
     /// with [`Cluster::in_sync`] again before the answer. Then it must be the same: who was struck meanwhile, and has joined again, has looked at what may have been old.
     pub fn reads_newest_here(&self, partition: u16) -> Option<u64> {
         let version = self.in_sync(partition)?;
-        let state = self.slot(partition).state.lock();
+        let state = self.slot_of(partition).state.lock();
         let follows = state.replica.role() == Role::Follower && state.replica.is_current();
         (follows && !state.is_restoring() && self.is_caught_up(partition)).then_some(version)
     }
@@ -129,25 +130,26 @@ impl Cluster {
             return None;
         }
         // Last: who was struck before the lease was granted has heard of it, and stands here as that.
-        self.slot(partition).in_sync()
+        self.slot_of(partition).in_sync()
     }
 
-    /// Partitions that `primary` leads and this process could read at the snapshot if it confirmed that; `first` among them.
-    fn unconfirmed(&self, primary: Member, first: PartitionId, snapshot: Timestamp) -> Vec<PartitionId> {
-        let mut partitions = vec![first];
-        let group = self.group();
-        for (number, state) in (0..).zip(&group.partitions).take(self.slots.len()) {
-            let wanted = number != first.0 && state.primary == Some(primary) && partitions.len() < TOGETHER;
-            if wanted && matches!(self.confirmed_here(number, snapshot), Here::Unconfirmed) {
-                partitions.push(PartitionId(number));
+    /// Groups that `primary` leads and this process could read at the snapshot if it confirmed that; `first` among them.
+    fn unconfirmed(&self, primary: Member, first: GroupId, snapshot: Timestamp) -> Vec<GroupId> {
+        let mut groups = vec![first];
+        let known = self.group();
+        for (number, state) in (0..).zip(&known.replication_groups).take(self.slots.len()) {
+            let id = GroupId(number);
+            let wanted = id != first && state.primary == Some(primary) && groups.len() < TOGETHER;
+            if wanted && matches!(here(&self.slot(id).state.lock(), snapshot), Here::Unconfirmed) {
+                groups.push(id);
             }
         }
-        partitions
+        groups
     }
 
     /// The primary has confirmed the snapshot, for whoever has its stream up to `entry`. `Some(false)`: that has not come yet; `None`: it will not do here.
-    fn take_confirmation(&self, node: &Node, partition: u16, snapshot: Timestamp, entry: EntryId) -> Option<bool> {
-        self.at_slot(node, partition, |slot, s, _| {
+    fn take_confirmation(&self, node: &Node, group: GroupId, snapshot: Timestamp, entry: EntryId) -> Option<bool> {
+        self.at_slot(node, group, |slot, s, _| {
             if s.is_restoring() || s.replica.view() != entry.view || s.replica.role() != Role::Follower {
                 return None;
             }
@@ -163,7 +165,7 @@ impl Cluster {
     }
 
     fn confirmed_here(&self, partition: u16, snapshot: Timestamp) -> Here {
-        here(&self.slot(partition).state.lock(), snapshot)
+        here(&self.slot_of(partition).state.lock(), snapshot)
     }
 }
 
@@ -183,17 +185,17 @@ enum Here {
 }
 
 /// On the primary: replicas want to read at a snapshot. From here on nothing commits at or below it that is not in the stream already.
-pub(super) fn on_confirm(node: &Node, cluster: &Cluster, partitions: &[PartitionId], snapshot: Timestamp) -> Signal {
-    let mut places = Vec::with_capacity(partitions.len());
-    for partition in partitions {
-        let confirmed = cluster.at_slot(node, partition.0, |slot, state, _| {
+pub(super) fn on_confirm(node: &Node, cluster: &Cluster, groups: &[GroupId], snapshot: Timestamp) -> Signal {
+    let mut places = Vec::with_capacity(groups.len());
+    for group in groups {
+        let confirmed = cluster.at_slot(node, *group, |slot, state, _| {
             let view = slot.serving()?;
             // Under the lock that picks commit times: what commits at or below it is in the stream already.
             slot.times.raise_max_read(snapshot);
             Some(EntryId { view, position: state.replica.last().position })
         });
-        if let Some(entry) = confirmed.filter(|entry| cluster.may_answer(partition.0, entry.view)) {
-            places.push((*partition, entry));
+        if let Some(entry) = confirmed.filter(|entry| cluster.may_answer_for(*group, entry.view)) {
+            places.push((*group, entry));
         }
     }
     if places.is_empty() { Signal::NotHere } else { Signal::Confirmed { places } }

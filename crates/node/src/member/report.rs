@@ -226,7 +226,7 @@ fn partitions(node: &Arc<Node>) -> Vec<PartitionReport> {
         return (0..node.partition_count()).map(alone).collect();
     };
     let one = |partition: u16| {
-        let slot = cluster.slot(partition);
+        let slot = cluster.slot_of(partition);
         let state = slot.state.lock();
         let replica = &state.replica;
         let role = match replica.role() {

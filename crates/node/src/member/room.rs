@@ -98,7 +98,7 @@ impl Slot {
         };
         if s.full_elsewhere != full {
             s.full_elsewhere = full;
-            self.bring(s, cx, RowStep::Full { limit: full });
+            self.bring_everywhere(s, cx, || RowStep::Full { limit: full });
         }
         if s.replica.role() != Role::Follower {
             s.wishes.deaf = false;
@@ -151,7 +151,7 @@ impl Slot {
 
     /// Whether the slot listens to a message of its primary: not while its rows are far behind its stream, either.
     pub(super) fn listens(&self, s: &State, cx: &Context<'_>, message: &Message) -> bool {
-        if matches!(message, Message::Append { .. } | Message::CopySlice { .. }) && cx.rows.is_full() {
+        if matches!(message, Message::Append { .. } | Message::CopySlice { .. }) && cx.rows.are_behind() {
             return false;
         }
         if s.replica.is_in_sync() || s.replica.role() == Role::Primary {

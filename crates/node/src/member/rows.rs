@@ -14,11 +14,15 @@
 //! so. Then the later entry proves the earlier one: what it has only to be stable for commits here at once
 //! ([`Standing::time`]), and its own step finds it done.
 //!
+//! *Several partitions.* An entry may be for several partitions of a group: each gets a step, and takes its share of the
+//! writes. They share the transaction's status word, so it commits in all of them at one moment.
+//!
 //! *Bounds.* Steps share the memory of the stream's entries. A replica whose queue holds more than [`MOST_BYTES`] does
 //! not listen to its primary, which sends again ([`RowQueue::is_full`]); on a primary there is one step for each
 //! transaction that begins or ends.
 
 use super::effects::{NotAdopted, Rows};
+use super::group_rows::Share;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rauk_kernel::{CopyCursor, Horizon, Partition, TxnRef, TxnState, slice_rows};
@@ -89,7 +93,7 @@ pub enum RowStep {
     ReadSlice {
         to: Member,
         copy: u64,
-        cursor: Bytes,
+        cursor: CopyCursor,
     },
 }
 
@@ -110,8 +114,8 @@ pub struct Slice {
     pub to: Member,
     pub copy: u64,
     pub rows: Bytes,
-    /// Where to go on.
-    pub next: Option<Bytes>,
+    /// Where to go on in this partition; `None`: it has no more.
+    pub next: Option<CopyCursor>,
 }
 
 /// What carrying out steps has come to.
@@ -148,8 +152,8 @@ struct State {
 }
 
 /// The steps that wait for one partition, and what stands there.
-#[derive(Default)]
 pub struct RowQueue {
+    share: Share,
     steps: Mutex<VecDeque<RowStep>>,
     bytes: AtomicUsize,
     /// Entered under the partition's guard only.
@@ -158,9 +162,10 @@ pub struct RowQueue {
 
 impl RowQueue {
     /// What stands beside the rows when the process begins.
-    pub fn new(pending: impl IntoIterator<Item = (TxnRef, Option<Timestamp>)>) -> RowQueue {
+    pub fn new(share: Share, pending: impl IntoIterator<Item = (TxnRef, Option<Timestamp>)>) -> RowQueue {
         let standing = pending.into_iter().map(|(txn, time)| (txn.id, Standing { txn, time })).collect();
-        RowQueue { state: Mutex::new(State { standing, ..State::default() }), ..RowQueue::default() }
+        let state = Mutex::new(State { standing, ..State::default() });
+        RowQueue { share, steps: Mutex::default(), bytes: AtomicUsize::new(0), state }
     }
 
     /// Under the stream's lock.
@@ -194,7 +199,7 @@ impl RowQueue {
                 if state.failed {
                     continue;
                 }
-                if let Err(what) = state.carry_out(p, horizon, step, &mut carried) {
+                if let Err(what) = state.carry_out(p, horizon, self.share, step, &mut carried) {
                     state.failed = true;
                     carried.failed = Some(what);
                 }
@@ -218,6 +223,7 @@ impl State {
         &mut self,
         p: &mut Partition,
         horizon: Horizon,
+        share: Share,
         step: RowStep,
         carried: &mut Carried,
     ) -> Result<(), String> {
@@ -225,7 +231,7 @@ impl State {
             RowStep::Stand { txn, time } => {
                 self.standing.insert(txn.id, Standing { txn, time });
             }
-            RowStep::Adopt { txn, time, writes } => self.adopt(p, horizon, txn, time, &writes)?,
+            RowStep::Adopt { txn, time, writes } => self.adopt(p, horizon, txn, time, &writes, share)?,
             RowStep::Commit { txn, .. } if self.ahead.remove(&txn) => {}
             RowStep::Commit { txn, time } => match self.standing.remove(&txn) {
                 Some(_) => p.commit(txn, time, horizon),
@@ -249,7 +255,7 @@ impl State {
                 p.abort(txn.id);
                 let id = txn.id;
                 self.standing.remove(&id);
-                self.adopt(p, horizon, txn, time, &writes)
+                self.adopt(p, horizon, txn, time, &writes, share)
                     .map_err(|what| format!("transaction {} cannot be put beside the rows again: {what}", id.0))?;
             }
             RowStep::Clear => {
@@ -264,15 +270,13 @@ impl State {
                 let gone: FxHashSet<_> = slice_tables(&rows).filter(|table| !p.has_table(*table)).collect();
                 p.restore_slice(&rows, &mut |table| gone.contains(&table)).map_err(|error| error.to_string())?;
             }
-            RowStep::Restore { writes, time } => p.restore_writes(&writes, time)?,
+            RowStep::Restore { writes, time } => p.restore_writes(&writes, time, share)?,
             RowStep::Finish => p.finish_restore().map_err(|stop| format!("{stop:?}"))?,
             RowStep::Serve { view } => carried.serves = Some(view),
             RowStep::Full { limit } => p.set_full_elsewhere(limit),
             RowStep::ReadSlice { to, copy, cursor } => {
-                let from = CopyCursor::decode(&cursor).expect("a cursor of ours");
                 let mut rows = Vec::with_capacity(SLICE_BYTES);
-                let next = p.copy_slice(from, SLICE_ROWS, SLICE_BYTES, &mut rows);
-                let next = next.map(|next| Bytes::copy_from_slice(&next.encode()));
+                let next = p.copy_slice(cursor, SLICE_ROWS, SLICE_BYTES, &mut rows);
                 carried.slices.push(Slice { to, copy, rows: rows.into(), next });
             }
         }
@@ -287,9 +291,10 @@ impl State {
         txn: TxnRef,
         time: Option<Timestamp>,
         writes: &[u8],
+        share: Share,
     ) -> Result<(), String> {
         loop {
-            match p.adopt_writes(&txn, writes) {
+            match p.adopt_writes(&txn, writes, share) {
                 Ok(()) => break,
                 Err(NotAdopted::Held(holders)) => {
                     // It names the holders of one row, and there may be more.

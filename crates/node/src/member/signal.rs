@@ -4,7 +4,7 @@ use super::processes::{KillOutcome, ProcessInfo};
 use super::report::{Report, Wanted};
 use crate::ops::{Edge, OpAnswer, OpRequest};
 use rauk_cluster::{Outcome, Vote};
-use rauk_types::{Member, PartitionId, ProcessId, Timestamp, TxnId, View};
+use rauk_types::{GroupId, Member, PartitionId, ProcessId, Timestamp, TxnId, View};
 use serde::{Deserialize, Serialize};
 
 /// Around every signal. One that is not for this process is dropped (rule 21), one from a process that this node knows to be gone too.
@@ -38,11 +38,20 @@ pub enum Exchange {
     Answer(u64),
 }
 
+/// A partition of a group where a transaction has written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    pub partition: PartitionId,
+    /// Writes with this number and above are to be undone before anything else (a savepoint's rollback that the primary
+    /// has not been told).
+    pub undo_to: Option<u32>,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Signal {
-    /// Between replicas of a partition.
+    /// Between replicas of a group.
     Replica {
-        partition: PartitionId,
+        group: GroupId,
         message: rauk_cluster::replica::Message,
     },
 
@@ -79,44 +88,44 @@ pub enum Signal {
     /// → `Voted`, when the prepare is stable; `OpDone`, if it never will be: the changes do not fit into an entry
     Prepare {
         txn: TxnId,
-        partition: PartitionId,
+        group: GroupId,
         view: View,
-        participants: Vec<PartitionId>,
+        parts: Vec<Part>,
+        participants: Vec<GroupId>,
         seen: Timestamp,
-        undo_to: Option<u32>,
     },
-    /// It has written in this partition only: commit it, or say what has become of it. → `Voted`, when its entry is stable; `Done`: it had written nothing
+    /// It has written in this group only: commit it, or say what has become of it. → `Voted`, when its entry is stable; `Done`: it had written nothing
     /// `last`: a write there that has not been done yet, and comes first. → `OpDone`, if that fails: nothing is committed
     Commit {
         txn: TxnId,
-        partition: PartitionId,
+        group: GroupId,
         view: View,
+        parts: Vec<Part>,
         seen: Timestamp,
-        undo_to: Option<u32>,
         last: Option<Box<OpRequest>>,
     },
     /// What became of it there? Answered when the record that the answer rests on is stable. → `Voted`
     Ask {
         txn: TxnId,
-        partition: PartitionId,
+        group: GroupId,
     },
     Voted {
-        partition: PartitionId,
+        group: GroupId,
         vote: Vote,
     },
     /// The transaction is decided. → `Done`, when that is on all in-sync replicas
     Decide {
         txn: TxnId,
-        partition: PartitionId,
+        group: GroupId,
         outcome: Outcome,
     },
     /// All participants have confirmed the outcome. One way.
     Forget {
-        partition: PartitionId,
+        group: GroupId,
         txns: Vec<TxnId>,
     },
 
-    /// To the manage leader: asks for the lease. `oldest`: the oldest snapshot in use; `wanted`: a cut is wanted that is not older. → `Grant`
+    /// To the control-plane leader: asks for the lease. `oldest`: the oldest snapshot in use; `wanted`: a cut is wanted that is not older. → `Grant`
     Heartbeat {
         index: u64,
         oldest: Timestamp,
@@ -129,19 +138,19 @@ pub enum Signal {
         oldest: Timestamp,
         counter: Timestamp,
     },
-    /// To the manage leader: a snapshot time. → `Time`
+    /// To the control-plane leader: a snapshot time. → `Time`
     DrawTime,
     Time {
         time: Option<Timestamp>,
     },
-    /// Read on replicas of these partitions at this snapshot: their primary confirms it (rule 11). → `Confirmed`
+    /// Read on replicas of these groups at this snapshot: their primary confirms it (rule 11). → `Confirmed`
     Confirm {
-        partitions: Vec<PartitionId>,
+        groups: Vec<GroupId>,
         snapshot: Timestamp,
     },
     /// A replica may read at the snapshot once it has everything up to this place of its stream. Of those that were asked for, the ones that the sender leads.
     Confirmed {
-        places: Vec<(PartitionId, rauk_cluster::EntryId)>,
+        places: Vec<(GroupId, rauk_cluster::EntryId)>,
     },
     /// → `Done`, when the receiver's tables and partitions have followed the group to this index
     Follow {
@@ -171,15 +180,15 @@ pub enum Signal {
         report: Box<Report>,
     },
 
-    /// From the manage leader: a cut at this time in partitions that the receiver leads. → `CutDone`
+    /// From the control-plane leader: a cut at this time in groups that the receiver leads. → `CutDone`
     Cut {
         time: Timestamp,
-        partitions: Vec<PartitionId>,
+        groups: Vec<GroupId>,
     },
     /// The cut is on the disks of all in-sync replicas of these, at these places.
     CutDone {
         time: Timestamp,
-        entries: Vec<(PartitionId, rauk_cluster::EntryId)>,
+        entries: Vec<(GroupId, rauk_cluster::EntryId)>,
     },
 
     /// Numbers of a counter up to this value are not to be given out any more. → `Done`

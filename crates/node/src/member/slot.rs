@@ -1,7 +1,7 @@
 //! The stream of one replication group in this process: its replica block and its transaction table, under a lock of
 //! their own.
 //!
-//! Whatever happens to a slot (a message, something is on disk, the group has decided, time has passed) is a
+//! Whatever happens to a slot (a message, something is on disk, the control plane has decided, time has passed) is a
 //! [`Happening`] in its queue; whoever takes the lock works the queue off, in order. The lock is a leaf: who has it
 //! takes no partition's guard, sends nothing and waits for nothing. The blocks' outputs take place at once: entries go
 //! to the redo log, and what they do to rows goes into the queues of the partitions ([`super::rows`]). What must leave
@@ -12,7 +12,7 @@
 //! the lock, and there alone, it is decided: the view of its locks is looked at, its status word set to *committing*,
 //! its time picked, its entry written (rules 45 and 46).
 //!
-//! *Serving.* A slot takes work in one view at a time: from when its opening is stable and a fresh `max_read` has been drawn (rule 13), until the group names another view. The
+//! *Serving.* A slot takes work in one view at a time: from when its opening is stable and a fresh `max_read` has been drawn (rule 13), until the control plane names another view. It begins when the rows of all its partitions have come to the opening. The
 //! number is kept outside of the lock ([`Slot::serving`]), and is cleared the moment this process hears of the change.
 //!
 //! *Failing.* When a record cannot be written (the disk is full), or an entry cannot be carried out, the slot has *failed*: the node stops. Until it has stopped, the slot takes, writes and does nothing more.
@@ -22,23 +22,25 @@ mod requests;
 #[cfg(test)]
 mod tests;
 
-pub use requests::Refused;
+pub use requests::{Collected, Refused};
 
 use super::chronicle::Level;
 use super::cutting::Cutting;
 use super::events::Event;
+use super::group_rows::{GroupRows, Parts};
 use super::hooks::Safeguards;
 use super::room::{Rooms, Wishes};
-use super::rows::{RowQueue, RowStep, Slice};
+use super::rows::{RowStep, Slice};
 use crate::error::NodeError;
+use bytes::Bytes;
 use futures::channel::oneshot;
 use parking_lot::Mutex;
 use rauk_cluster::replica::{Assignment, LogRecord, Message, Output};
 use rauk_cluster::{Effect, EntryId, Outcome, Record, Replica, Role, TxnTable, Vote};
-use rauk_kernel::{MemoryBudget, TimeBounds, TxnRef, TxnState};
+use rauk_kernel::{CopyCursor, MemoryBudget, TimeBounds, TxnRef, TxnState, slice_partition};
 use rauk_log::record::CommitBuilder;
 use rauk_log::{LogError, Lsn, RedoLog};
-use rauk_types::{Member, PartitionId, Position, Timestamp, TxnId, View};
+use rauk_types::{GroupId, Member, PartitionId, Position, Timestamp, TxnId, View};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -55,7 +57,7 @@ pub enum Happening {
     Durable(Lsn),
     Assigned(Assignment),
     Tick,
-    /// The group does not count on what is here, by this version of the partition.
+    /// The control plane does not count on what is here, by this version of the group.
     Forsaken {
         version: u64,
     },
@@ -73,7 +75,7 @@ pub enum Action {
         to: Member,
         message: Message,
     },
-    /// Ask the group to take a member into the in-sync set, or to strike one.
+    /// Ask the control plane to add a member to the in-sync set, or to remove one.
     Join {
         version: u64,
         member: Member,
@@ -98,16 +100,16 @@ pub enum Action {
     Lacking(String),
     /// For the operator's log.
     Note(Level, String),
-    /// The partition's rows have something to take in.
-    Rows,
+    /// The rows of a partition have something to take in.
+    Rows {
+        partition: u16,
+    },
 }
 
 /// What a step of a slot works with.
 pub struct Context<'a> {
     pub now: Duration,
-    pub rows: &'a RowQueue,
-    /// Says to whoever enters the partition that there is something in `rows`.
-    pub announce: &'a dyn Fn(),
+    pub rows: &'a GroupRows<'a>,
     pub log: &'a RedoLog,
     pub actions: &'a mut Vec<Action>,
     pub safeguards: Safeguards,
@@ -120,17 +122,17 @@ pub struct Context<'a> {
 }
 
 pub struct Slot {
-    pub partition: PartitionId,
+    pub group: GroupId,
     /// A leaf lock, held for a step.
     pub state: Mutex<State>,
     pub queue: Mutex<VecDeque<Happening>>,
-    /// What commit times are above, with the partition.
+    /// What commit times are above, with the partitions.
     pub times: Arc<TimeBounds>,
     /// The view in which it takes work; zero: none.
     serving: AtomicU64,
-    /// The view in which this process leads by what it has heard of the group; zero: in none. The slot may be behind that, so both are looked at.
+    /// The view in which this process leads by what it has heard of the control plane; zero: in none. The slot may be behind that, so both are looked at.
     named: AtomicU64,
-    /// The partition's version, if this process is in-sync by that; zero: it is not, as far as it has heard of the group.
+    /// The group's version, if this process is in-sync by that; zero: it is not, as far as it has heard.
     in_sync: AtomicU64,
     /// Something was decided, or the role has changed.
     pub decided: Event,
@@ -141,8 +143,8 @@ pub struct Slot {
 pub struct State {
     pub replica: Replica,
     pub table: TxnTable,
-    /// Transactions that stand in the partition by an entry of the stream, or will when its rows have caught up.
-    refs: FxHashMap<TxnId, TxnRef>,
+    /// Transactions that stand in partitions by an entry of the stream, or will when the rows have caught up.
+    refs: FxHashMap<TxnId, Standing>,
     /// Rows are being put together (a copy): pending transactions stand in the table only.
     restoring: bool,
     /// Log records not known to be durable: where they end, and their numbers.
@@ -165,26 +167,36 @@ pub struct State {
     pub(super) wishes: Wishes,
     /// The limit of another replica without room that the rows have been told of.
     pub(super) full_elsewhere: Option<u64>,
-    /// The rows have something to take in that others may wait for.
-    has_steps: bool,
-    /// The partition cannot go on in this process.
+    /// Partitions whose rows have something to take in that others may wait for.
+    stepped: Parts,
+    /// Partitions whose rows have not come to the beginning of the view yet in which this process is to serve.
+    awaited: Parts,
+    /// The group cannot go on in this process.
     failed: bool,
+}
+
+/// A transaction that stands in partitions by an entry of the stream.
+#[derive(Clone)]
+pub struct Standing {
+    pub txn: TxnRef,
+    /// Where it has writes; on its primary also where it has only locks.
+    pub parts: Parts,
 }
 
 /// How a slot begins.
 pub struct Beginning {
     pub replica: Replica,
     pub table: TxnTable,
-    pub refs: FxHashMap<TxnId, TxnRef>,
+    pub refs: FxHashMap<TxnId, Standing>,
     pub whole: bool,
     pub times: Arc<TimeBounds>,
 }
 
 impl Slot {
-    pub fn new(partition: PartitionId, beginning: Beginning) -> Slot {
+    pub fn new(group: GroupId, beginning: Beginning) -> Slot {
         let Beginning { replica, table, refs, whole, times } = beginning;
         Slot {
-            partition,
+            group,
             state: Mutex::new(State {
                 replica,
                 table,
@@ -202,7 +214,8 @@ impl Slot {
                 copies: 0,
                 wishes: Wishes::default(),
                 full_elsewhere: None,
-                has_steps: false,
+                stepped: Parts::new(),
+                awaited: Parts::new(),
                 failed: false,
             }),
             queue: Mutex::default(),
@@ -215,14 +228,14 @@ impl Slot {
         }
     }
 
-    /// The view in which this process leads the partition and takes work.
+    /// The view in which this process leads the group and takes work.
     #[inline]
     pub fn serving(&self) -> Option<View> {
         let view = self.serving.load(Ordering::Acquire);
         (view != 0).then_some(View(view))
     }
 
-    /// The view in which the group has this process lead, as heard here; `None`: in none, and what was served until now ends.
+    /// The view in which the control plane has this process lead, as heard here; `None`: in none, and what was served until now ends.
     pub fn name(&self, view: Option<View>) {
         self.named.store(view.map_or(0, |view| view.0), Ordering::Release);
         if self.serving().is_some_and(|serving| Some(serving) != view) {
@@ -234,7 +247,7 @@ impl Slot {
         self.named.load(Ordering::Acquire) == view.0
     }
 
-    /// The partition's version, if the group counts this process in-sync by that, as heard here.
+    /// The group's version, if the control plane counts this process in-sync by that, as heard here.
     pub fn set_in_sync(&self, version: Option<u64>) {
         self.in_sync.store(version.unwrap_or(0), Ordering::Release);
     }
@@ -261,18 +274,32 @@ impl Slot {
         }
         let r = f(self, s, cx);
         self.advance_cut(s, cx);
-        if std::mem::take(&mut s.has_steps) {
-            cx.actions.push(Action::Rows);
-        }
+        cx.actions.extend(s.stepped.drain(..).map(|partition| Action::Rows { partition }));
         r
     }
 
     /// The rows take this in, when somebody enters the partition next.
-    pub(super) fn bring(&self, s: &mut State, cx: &Context<'_>, step: RowStep) {
+    pub(super) fn bring(&self, s: &mut State, cx: &Context<'_>, partition: u16, step: RowStep) {
         // That one's own commit stands changes nothing that anybody waits for.
-        s.has_steps |= !matches!(step, RowStep::Stand { .. });
-        cx.rows.push(step);
-        (cx.announce)();
+        if !matches!(step, RowStep::Stand { .. }) && !s.stepped.contains(&partition) {
+            s.stepped.push(partition);
+        }
+        cx.rows.push(partition, step);
+    }
+
+    /// The same in each of these partitions.
+    pub(super) fn bring_to(&self, s: &mut State, cx: &Context<'_>, parts: &[u16], step: impl Fn() -> RowStep) {
+        parts.iter().for_each(|partition| self.bring(s, cx, *partition, step()));
+    }
+
+    /// The same in all partitions of the group.
+    pub(super) fn bring_everywhere(&self, s: &mut State, cx: &Context<'_>, step: impl Fn() -> RowStep) {
+        cx.rows.partitions().for_each(|partition| self.bring(s, cx, partition, step()));
+    }
+
+    /// The partitions that writes are for; `None`: the slot has failed, for this is no entry of the group.
+    fn written(&self, s: &mut State, cx: &mut Context<'_>, writes: &[u8]) -> Option<Parts> {
+        cx.rows.written(writes).map_err(|what| self.fail(s, cx, &what)).ok()
     }
 
     fn on_happening(&self, s: &mut State, cx: &mut Context<'_>, happening: Happening) {
@@ -309,7 +336,8 @@ impl Slot {
                 if s.replica.role() == Role::Primary && s.replica.view() == view && self.serving().is_none() {
                     self.say_outcomes(s, cx);
                     self.times.raise_max_read(time);
-                    self.bring(s, cx, RowStep::Serve { view });
+                    s.awaited = cx.rows.partitions().collect();
+                    self.bring_everywhere(s, cx, || RowStep::Serve { view });
                 }
             }
         }
@@ -326,9 +354,14 @@ impl Slot {
         }
     }
 
-    /// The rows have all that the stream had when this view began.
-    pub(super) fn begin_service(&self, s: &State, cx: &mut Context<'_>, view: View) {
-        if s.replica.role() == Role::Primary && s.replica.view() == view && !s.failed {
+    /// The rows of a partition have all that the stream had when this view began. When all of them have, the group is
+    /// served.
+    pub(super) fn begin_service(&self, s: &mut State, cx: &mut Context<'_>, partition: u16, view: View) {
+        if s.replica.role() != Role::Primary || s.replica.view() != view || s.failed {
+            return;
+        }
+        s.awaited.retain(|awaited| *awaited != partition);
+        if s.awaited.is_empty() {
             self.serving.store(view.0, Ordering::Release);
             cx.actions.push(Action::Note(Level::Info, format!("leads in view {}", view.0)));
             self.decided.fire();
@@ -368,13 +401,16 @@ impl Slot {
                     s.tell_cut(upto);
                 }
                 Output::Reset { state } => self.reset(s, cx, &state),
-                Output::Install { rows } => self.bring(s, cx, RowStep::Install { rows }),
+                Output::Install { rows } => self.install(s, cx, rows),
                 Output::Finish => {
-                    self.bring(s, cx, RowStep::Finish);
+                    self.bring_everywhere(s, cx, || RowStep::Finish);
                     s.restoring = false;
                     effects.extend(s.table.pending());
                 }
-                Output::ReadSlice { to, copy, cursor } => self.bring(s, cx, RowStep::ReadSlice { to, copy, cursor }),
+                Output::ReadSlice { to, copy, cursor } => {
+                    let (partition, cursor) = read_cursor(cx.rows, &cursor).expect("a cursor of ours");
+                    self.bring(s, cx, partition, RowStep::ReadSlice { to, copy, cursor });
+                }
                 Output::ReadState { to } => {
                     let state = s.table.encode();
                     // It has the changes of all transactions that are not decided. When it does not fit into a message it is asked for again: by then they may be.
@@ -412,7 +448,7 @@ impl Slot {
     fn write_log(&self, s: &mut State, cx: &mut Context<'_>, record: &LogRecord, number: u64) {
         let bytes = postcard::to_stdvec(record).expect("a log record can always be written");
         s.builder.clear();
-        s.builder.stream(self.partition, &bytes);
+        s.builder.stream(self.group, &bytes);
         match cx.log.append(s.builder.payload()) {
             Ok(appended) => {
                 if let LogRecord::Reset { .. } = record {
@@ -438,7 +474,7 @@ impl Slot {
     pub(super) fn fail(&self, s: &mut State, cx: &mut Context<'_>, what: &str) {
         self.stop_serving();
         if !std::mem::replace(&mut s.failed, cx.safeguards.failed_slot) {
-            cx.actions.push(Action::Fatal(format!("partition {}: {what}", self.partition.0)));
+            cx.actions.push(Action::Fatal(format!("group {}: {what}", self.group.0)));
         }
     }
 
@@ -447,21 +483,42 @@ impl Slot {
         self.stop_serving();
         s.failed = true;
         cx.actions.push(Action::Lacking(format!(
-            "partition {}: node {} has entry {} of view {}, which all in-sync replicas had acknowledged, and this node's log lacks it: the data directory is an older copy, or this node has followed one",
-            self.partition.0, member.node.0, stable.position.0, stable.view.0
+            "group {}: node {} has entry {} of view {}, which all in-sync replicas had acknowledged, and this node's log lacks it: the data directory is an older copy, or this node has followed one",
+            self.group.0, member.node.0, stable.position.0, stable.view.0
         )));
     }
 
     /// A slice of a copy has been read, in the hold of the partition that lasts still: the rows have what was stable
     /// when the copy began, and nothing that is not in the stream by now.
-    pub(super) fn on_slice(&self, s: &mut State, cx: &mut Context<'_>, slice: Slice) {
+    pub(super) fn on_slice(&self, s: &mut State, cx: &mut Context<'_>, partition: u16, slice: Slice) {
         if s.failed {
             return;
         }
         let Slice { to, copy, rows, next } = slice;
         let (at, mut out) = (s.replica.last().position, Vec::new());
+        let next = match next {
+            Some(cursor) => Some(write_cursor(partition, cursor)),
+            None if partition + 1 < cx.rows.partitions().end => {
+                Some(write_cursor(partition + 1, CopyCursor::default()))
+            }
+            None => None,
+        };
         s.replica.on_slice(cx.now, to, copy, at, rows, next, &mut out);
         self.carry_out(s, cx, out, Vec::new());
+    }
+
+    /// Rows of a copy, which are of one partition.
+    fn install(&self, s: &mut State, cx: &mut Context<'_>, rows: Bytes) {
+        let all = cx.rows.partitions();
+        let partition = match slice_partition(&rows) {
+            Some(PartitionId(partition)) => partition,
+            None => all.start,
+        };
+        if !all.contains(&partition) {
+            let what = format!("a copy has rows of partition {partition}, which is another group's");
+            return self.fail(s, cx, &what);
+        }
+        self.bring(s, cx, partition, RowStep::Install { rows });
     }
 
     fn reset(&self, s: &mut State, cx: &mut Context<'_>, state: &[u8]) {
@@ -483,7 +540,7 @@ impl Slot {
         // Their status is left as it is: a transaction of this process may have it in common with partitions where it
         // is to be committed.
         s.refs.clear();
-        self.bring(s, cx, RowStep::Clear);
+        self.bring_everywhere(s, cx, || RowStep::Clear);
         s.restoring = true;
     }
 
@@ -494,7 +551,7 @@ impl Slot {
         }
         self.stop_serving();
         // Locks and writes that are in no entry die with the view (rule 5).
-        self.bring(s, cx, RowStep::DropOpen);
+        self.bring_everywhere(s, cx, || RowStep::DropOpen);
         self.readopt(s, cx);
         s.drop_waiters();
         self.decided.fire();
@@ -513,7 +570,8 @@ impl Slot {
                 return;
             };
             let time = s.table.alone_time(txn);
-            self.bring(s, cx, RowStep::Readopt { txn: known, time, writes });
+            let Standing { txn, parts } = known;
+            self.bring_to(s, cx, &parts, || RowStep::Readopt { txn: txn.clone(), time, writes: writes.clone() });
         }
     }
 
@@ -527,21 +585,24 @@ impl Slot {
                     if s.restoring || s.refs.contains_key(&txn) {
                         continue;
                     }
+                    let Some(parts) = self.written(s, cx, &writes) else { return };
                     let adopted = TxnRef::new(txn);
                     adopted.status.set(TxnState::Prepared(least));
-                    s.refs.insert(txn, adopted.clone());
+                    s.refs.insert(txn, Standing { txn: adopted.clone(), parts: parts.clone() });
                     let time = s.table.alone_time(txn);
-                    self.bring(s, cx, RowStep::Adopt { txn: adopted, time, writes });
+                    let step = || RowStep::Adopt { txn: adopted.clone(), time, writes: writes.clone() };
+                    self.bring_to(s, cx, &parts, step);
                 }
                 Effect::Commit { txn, time, writes } => {
                     if cx.replicated {
                         cx.actions.push(Action::Committed(time));
                     }
                     if s.restoring {
-                        self.bring(s, cx, RowStep::Restore { writes, time });
+                        let Some(parts) = self.written(s, cx, &writes) else { return };
+                        self.bring_to(s, cx, &parts, || RowStep::Restore { writes: writes.clone(), time });
                     } else if let Some(known) = s.refs.remove(&txn) {
-                        known.status.set(TxnState::Committed(time));
-                        self.bring(s, cx, RowStep::Commit { txn, time });
+                        known.txn.status.set(TxnState::Committed(time));
+                        self.bring_to(s, cx, &known.parts, || RowStep::Commit { txn, time });
                     } else {
                         // Its writes would be missing from these rows for ever.
                         self.fail(s, cx, &format!("transaction {} commits and is not beside the rows", txn.0));
@@ -556,7 +617,7 @@ impl Slot {
                 Effect::Abort { txn } => {
                     // Its status stays as it is: what is cut here may be prepared in other partitions of this process, whose readers must wait for the decision. And it goes where it has only locks here, too.
                     s.refs.remove(&txn);
-                    self.bring(s, cx, RowStep::Abort { txn });
+                    self.bring_everywhere(s, cx, || RowStep::Abort { txn });
                     self.decided.fire();
                 }
                 Effect::Answer { txn, vote } => {
@@ -595,10 +656,26 @@ impl Slot {
         let anchor = s.replica.anchor(s.table.encode());
         let bytes = postcard::to_stdvec(&anchor).expect("a log record can always be written");
         s.builder.clear();
-        s.builder.stream(self.partition, &bytes);
+        s.builder.stream(self.group, &bytes);
         cx.log.append(s.builder.payload())?;
         Ok(s.reset_at.filter(|_| s.replica.copies_in()))
     }
+}
+
+/// Where a copy goes on: partition: u16, and a cursor in it (big-endian). Of no bytes: the beginning of the group.
+fn write_cursor(partition: u16, cursor: CopyCursor) -> Bytes {
+    [&partition.to_be_bytes()[..], &cursor.encode()].concat().into()
+}
+
+/// `None`: not a cursor in this group.
+fn read_cursor(rows: &GroupRows<'_>, bytes: &[u8]) -> Option<(u16, CopyCursor)> {
+    let all = rows.partitions();
+    let (partition, cursor) = match bytes.split_first_chunk::<2>() {
+        None if bytes.is_empty() => (all.start, CopyCursor::default()),
+        None => return None,
+        Some((partition, cursor)) => (u16::from_be_bytes(*partition), CopyCursor::decode(cursor)?),
+    };
+    all.contains(&partition).then_some((partition, cursor))
 }
 
 /// Times are far below what a status word holds, unless the entry comes from somebody whose numbers are broken.

@@ -57,7 +57,8 @@ impl Cluster {
     pub fn usage_led(&self, node: &Node, table: &TableInfo) -> TableUsage {
         let group = self.group();
         node.usage_in(table, |partition| {
-            group.partitions.get(partition).is_some_and(|state| state.primary == Some(self.me))
+            let state = group.replication_group(self.group_of(partition as u16));
+            state.is_some_and(|state| state.primary == Some(self.me))
         })
     }
 
@@ -77,7 +78,7 @@ impl Cluster {
         let whole = where_it_is.len();
         let statistics = self.statistics.0.lock();
         let tells = |member: Member| member == self.me || statistics.told.contains_key(&member.process);
-        let states = where_it_is.filter_map(|partition| group.partitions.get(partition));
+        let states = where_it_is.filter_map(|partition| group.replication_group(self.group_of(partition as u16)));
         let known = states.filter(|state| state.primary.is_some_and(tells)).count();
         if known == 0 {
             // Nobody has told anything: whatever is here.

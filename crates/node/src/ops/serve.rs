@@ -83,7 +83,7 @@ pub async fn serve(node: &Arc<Node>, from: Member, request: &OpRequest) -> OpAns
     }
     if !request.touched && cluster.hooks().safeguards.dedupe && is_stray(&session, partition) {
         // An earlier call has left something here of which the asker never heard: it took the call as not done, and makes it again.
-        session.touches.finish(partition);
+        session.touches.finish([partition]);
         node.on_partition(partition, Class::Resolve, |p| p.abort(txn)).await;
     }
     let answer = perform(node, cluster, request, Some(&session)).await;
@@ -130,7 +130,7 @@ async fn perform(node: &Arc<Node>, cluster: &Cluster, request: &OpRequest, sessi
     {
         // It may have been done, or begun, before the lease was found to have ended or the view to have changed: the asker takes it as not done.
         let (partition, id) = (request.partition.0, session.txn.id);
-        session.touches.finish(partition);
+        session.touches.finish([partition]);
         node.detach(partition, move |p| p.abort(id));
     }
     OpAnswer { view, observed, outcome }

@@ -225,11 +225,11 @@ impl Sessions {
         open.retain(|txn, session| !ended.contains(txn) || !session.touches.list().is_empty());
     }
 
-    /// For the commit protocol, which decides about the transaction in the partition from now on. `None`: it has no locks here in this view, or is over: refuse.
-    pub fn prepare(&self, txn: TxnId, partition: PartitionId, view: View) -> Option<TxnRef> {
+    /// For the commit protocol, which decides about the transaction in these partitions from now on. `None`: in one of them it has no locks in this view, or it is over: refuse.
+    pub fn prepare(&self, txn: TxnId, partitions: &[u16], view: View) -> Option<TxnRef> {
         let table = self.0.lock();
         let session = table.open.get(&txn)?;
-        session.touches.prepare(partition.0, view).then(|| session.txn.clone())
+        session.touches.prepare(partitions, view).then(|| session.txn.clone())
     }
 
     /// For the commit protocol, where the transaction has only locks: whether they were noted in this view until now. The caller takes them away. The session goes on where else it has something.
@@ -237,15 +237,15 @@ impl Sessions {
         let Some(session) = self.get(txn) else { return false };
         let held = session.touches.list().iter().any(|t| t.partition == partition.0 && t.view == view && !t.prepared);
         if held {
-            self.finished(node, txn, partition);
+            self.finished(node, txn, [partition.0]);
         }
         held
     }
 
-    /// Nothing of the transaction is left in the partition: it is decided there, or has given back the locks that were all it had.
-    pub fn finished(&self, node: &Arc<Node>, txn: TxnId, partition: PartitionId) {
+    /// Nothing of the transaction is left in these partitions: it is decided there, or has given back the locks that were all it had.
+    pub fn finished(&self, node: &Arc<Node>, txn: TxnId, partitions: impl IntoIterator<Item = u16>) {
         let Some(session) = self.get(txn) else { return };
-        if session.touches.finish(partition.0) {
+        if session.touches.finish(partitions) {
             // What else it may have locked here is nobody's.
             self.end(node, txn);
         }

@@ -600,14 +600,14 @@ fn what_has_ended_does_not_begin_again_and_what_is_prepared_stays() {
     let (node, sessions) = (&db.node, &db.node.sessions);
     let session = begin(&db, 1);
     assert!(session.touches.enter(0, View(1), false) && session.touches.enter(1, View(1), false));
-    assert!(sessions.prepare(txn(1), PartitionId(0), View(2)).is_none(), "in another view");
-    assert!(sessions.prepare(txn(1), PartitionId(0), View(1)).is_some());
+    assert!(sessions.prepare(txn(1), &[0], View(2)).is_none(), "in another view");
+    assert!(sessions.prepare(txn(1), &[0], View(1)).is_some());
     sessions.end(node, txn(1));
-    assert!(sessions.prepare(txn(1), PartitionId(1), View(1)).is_none(), "its locks there have gone");
+    assert!(sessions.prepare(txn(1), &[1], View(1)).is_none(), "its locks there have gone");
     assert_eq!(sessions.count(), 1);
     sessions.on_view(node, PartitionId(0), View(2));
     assert_eq!(sessions.count(), 0, "the stream has it, or has cut it");
-    sessions.finished(node, txn(1), PartitionId(0));
+    sessions.finished(node, txn(1), [0]);
     assert!(sessions.enter(txn(1), COORDINATOR, true, Duration::ZERO).is_none(), "a late doubled first call");
 
     let session = begin(&db, 2);
@@ -626,7 +626,7 @@ fn silent_sessions_are_asked_about() {
     let busy = begin(&db, 2);
     block_on(async { assert_eq!(busy.turn(1, true).await, Turn::Go) });
     let prepared = begin(&db, 3);
-    assert!(prepared.touches.enter(0, View(1), false) && prepared.touches.prepare(0, View(1)));
+    assert!(prepared.touches.enter(0, View(1), false) && prepared.touches.prepare(&[0], View(1)));
     assert!(sessions.idle(IDLE).is_empty());
     let later = IDLE + Duration::from_millis(1);
     assert_eq!(sessions.idle(later).get(&COORDINATOR), Some(&vec![txn(1)]));

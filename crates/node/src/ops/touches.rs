@@ -75,23 +75,25 @@ impl Touches {
         lost
     }
 
-    /// `false`: there is nothing in this view.
-    pub fn prepare(&self, partition: u16, view: View) -> bool {
+    /// `false`: in one of these partitions there is nothing in this view, and nothing has changed.
+    pub fn prepare(&self, partitions: &[u16], view: View) -> bool {
         let mut state = self.0.lock();
-        match state.list.iter_mut().find(|t| t.partition == partition && t.view == view) {
-            Some(touch) => {
-                touch.prepared = true;
-                true
-            }
-            None => false,
+        let is_noted = |partition: &u16| state.list.iter().any(|t| t.partition == *partition && t.view == view);
+        if !partitions.iter().all(is_noted) {
+            return false;
         }
+        state.list.iter_mut().filter(|t| partitions.contains(&t.partition)).for_each(|t| t.prepared = true);
+        true
     }
 
-    /// Nothing of the transaction is left in the partition. Gives whether nothing of it can come any more: it has been decided here, and is to be decided nowhere else; or nothing is noted.
-    pub fn finish(&self, partition: u16) -> bool {
+    /// Nothing of the transaction is left in these partitions. Gives whether nothing of it can come any more: it has been decided here, and is to be decided nowhere else; or nothing is noted.
+    pub fn finish(&self, partitions: impl IntoIterator<Item = u16>) -> bool {
         let mut state = self.0.lock();
-        let decided = state.list.iter().any(|t| t.partition == partition && t.prepared);
-        state.list.retain(|t| t.partition != partition);
+        let mut decided = false;
+        for partition in partitions {
+            decided |= state.list.iter().any(|t| t.partition == partition && t.prepared);
+            state.list.retain(|t| t.partition != partition);
+        }
         state.list.is_empty() || decided && !state.list.iter().any(|t| t.prepared)
     }
 }
@@ -117,14 +119,14 @@ mod tests {
     fn what_is_prepared_stays() {
         let touches = Touches::default();
         assert!(touches.enter(1, V[0], false) && touches.enter(2, V[0], false));
-        assert!(!touches.prepare(1, V[1]));
-        assert!(touches.prepare(1, V[0]));
+        assert!(!touches.prepare(&[1], V[1]));
+        assert!(touches.prepare(&[1], V[0]));
         assert!(!touches.lose(1, V[1]));
         assert!(!touches.enter(1, V[0], true));
-        assert!(!touches.finish(7), "the new view has the stream, which knows of it");
+        assert!(!touches.finish([7]), "the new view has the stream, which knows of it");
         assert_eq!(touches.end().as_slice(), [2]);
         assert!(!touches.enter(4, V[0], false));
-        assert!(touches.finish(1));
+        assert!(touches.finish([1]));
         assert!(touches.list().is_empty());
     }
 
@@ -133,9 +135,9 @@ mod tests {
     fn what_is_decided_ends_the_rest_and_what_is_given_back_does_not() {
         let touches = Touches::default();
         assert!((1..5).all(|partition| touches.enter(partition, V[0], false)));
-        assert!(touches.prepare(2, V[0]) && touches.prepare(3, V[0]));
-        assert!(!touches.finish(1));
-        assert!(!touches.finish(2), "it is to be decided in another");
-        assert!(touches.finish(3), "what is left is nobody's");
+        assert!(touches.prepare(&[2], V[0]) && touches.prepare(&[3], V[0]));
+        assert!(!touches.finish([1]));
+        assert!(!touches.finish([2]), "it is to be decided in another");
+        assert!(touches.finish([3]), "what is left is nobody's");
     }
 }

@@ -52,17 +52,27 @@ fn for_each_partition(
     shared: &Arc<Shared>,
     work: impl Fn(&Shared, usize) -> Result<(), NodeError> + Send + Sync + 'static,
 ) -> Result<(), NodeError> {
+    for_each(shared.partitions.len(), runtime, shared, work)
+}
+
+/// Runs `work` for every number below `count`, in parallel, and fails with the first error of any.
+fn for_each(
+    count: usize,
+    runtime: &dyn Runtime,
+    shared: &Arc<Shared>,
+    work: impl Fn(&Shared, usize) -> Result<(), NodeError> + Send + Sync + 'static,
+) -> Result<(), NodeError> {
     let work = Arc::new(work);
-    let job = |partition: usize| {
+    let job = |number: usize| {
         let (work, shared) = (work.clone(), shared.clone());
         let job = move || {
-            if let Err(error) = work(&shared, partition) {
+            if let Err(error) = work(&shared, number) {
                 shared.fail(error);
             }
         };
         Box::new(job) as Box<dyn FnOnce() + Send>
     };
-    runtime.run_all((0..shared.partitions.len()).map(job).collect());
+    runtime.run_all((0..count).map(job).collect());
     shared.check()
 }
 

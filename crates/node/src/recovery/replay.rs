@@ -80,9 +80,8 @@ fn read_round(
                     *known = bound.max(*known);
                     continue;
                 }
-                Change::Stream { partition, .. } => {
-                    let what =
-                        format!("partition {} has a stream: this is the directory of a cluster's node", partition.0);
+                Change::Stream { group, .. } => {
+                    let what = format!("group {} has a stream: this is the directory of a cluster's node", group.0);
                     return Err(broken(&what));
                 }
             };

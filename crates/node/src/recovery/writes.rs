@@ -1,8 +1,9 @@
-//! The writes of a transaction in a cluster, as its entry in a partition's stream carries them (a payload of [`rauk_log::record`]), put into a partition.
+//! The writes of a transaction in a cluster, as its entry in a group's stream carries them (a payload of [`rauk_log::record`]), put into a partition, which takes its share of them.
 //!
 //! They stand as pending versions while the transaction is undecided ([`adopt`]); in a partition that is being restored, only what is committed is put in ([`restore`]). Writes to tables
 //! that the catalog does not have any more are passed over. What is wrong with them is an error that says where, for they come from other nodes.
 
+use crate::member::group_rows::Share;
 use rauk_kernel::{Partition, Stop, TxnRef, Write};
 use rauk_log::record::{Change, Malformed, changes};
 use rauk_types::{TableId, Timestamp, TxnId};
@@ -28,9 +29,10 @@ pub fn adopt(
     partition: &mut Partition,
     txn: &TxnRef,
     writes: &[u8],
+    share: Share,
     pass: &mut dyn FnMut(TableId) -> bool,
 ) -> Result<(), WritesError> {
-    let result = visit(writes, pass, &mut |table, write| {
+    let result = visit(writes, Some(share), pass, &mut |table, write| {
         partition.adopt(txn, table, write).map_err(|stop| explain(stop, table, write))
     });
     if result.is_err() {
@@ -44,9 +46,10 @@ pub fn restore(
     partition: &mut Partition,
     writes: &[u8],
     time: Timestamp,
+    share: Share,
     pass: &mut dyn FnMut(TableId) -> bool,
 ) -> Result<(), WritesError> {
-    visit(writes, pass, &mut |table, write| match write {
+    visit(writes, Some(share), pass, &mut |table, write| match write {
         Write::Put { layout, row } => {
             let put = partition.check_row(table, layout, row);
             let put = put.and_then(|()| partition.restore_put(table, layout, row, time));
@@ -62,14 +65,17 @@ pub fn restore(
     })
 }
 
-/// Visits the rows that are written, in order.
+/// Visits the rows that are written, in order; of a share only those that are in it.
 pub(super) fn visit<E: From<WritesError>>(
     writes: &[u8],
+    share: Option<Share>,
     pass: &mut dyn FnMut(TableId) -> bool,
     visit: &mut dyn FnMut(TableId, Write<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     for change in changes(writes) {
         match change.map_err(WritesError::from)? {
+            Change::Put { bucket, .. } | Change::Sparse { bucket, .. } | Change::Delete { bucket, .. }
+                if share.is_some_and(|share| !share.has(bucket)) => {}
             Change::Put { table, .. } | Change::Sparse { table, .. } | Change::Delete { table, .. } if pass(table) => {}
             Change::Put { table, layout, row, .. } => visit(table, Write::Put { layout, row })?,
             Change::Sparse { table, layout, row, .. } => visit(table, Write::Sparse { layout, row })?,

@@ -4,20 +4,15 @@
 //! columns, in their order. Everything that names a row has its primary key, so the distribution key is always cut out of that.
 
 use rauk_types::key::{self, KeyDef, KeyPart};
+use rauk_types::layout::{EVERYWHERE, share};
 use rauk_types::schema::BUCKETS;
 use rauk_types::{RowView, TableSchema};
 use smallvec::SmallVec;
 
-/// The bucket of all rows of fully replicated tables, behind the others. In a cluster it is the last partition, which every data node has; on a node that is alone it is with the first.
-pub const EVERYWHERE: u16 = BUCKETS;
-
-/// Partitions hold contiguous ranges of buckets.
+/// The partition of a bucket on a node that is alone: rows of fully replicated tables are with the first.
 #[inline]
 pub fn partition_of(bucket: u16, partitions: u16) -> u16 {
-    if bucket == EVERYWHERE {
-        return 0;
-    }
-    (bucket as u32 * partitions as u32 / BUCKETS as u32) as u16
+    if bucket == EVERYWHERE { 0 } else { share(bucket, BUCKETS, partitions) }
 }
 
 /// How one table's keys are routed.

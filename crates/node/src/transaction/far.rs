@@ -29,7 +29,7 @@ use crate::table::TableInfo;
 use crate::transaction::Interrupt;
 use rauk_kernel::partition::TableUsage;
 use rauk_kernel::{ReadAt, ScanEnd, Stop, Verdict};
-use rauk_types::{Member, PartitionId, Timestamp, TxnId};
+use rauk_types::{GroupId, Member, PartitionId, Timestamp, TxnId};
 use smallvec::SmallVec;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -252,22 +252,22 @@ impl Transaction {
         }
     }
 
-    /// Returns when the snapshot is confirmed by the primaries of all partitions: no commit that begins later is in it.
+    /// Returns when the snapshot is confirmed by the primaries of all groups: no commit that begins later is in it.
     pub(super) async fn confirm_snapshot(&mut self, snapshot: Timestamp) -> Result<(), NodeError> {
         let node = self.node.clone();
         let Some(cluster) = node.cluster() else { return Ok(()) };
-        let mut left: Vec<PartitionId> = (0..node.partition_count()).map(PartitionId).collect();
+        let mut left: Vec<GroupId> = cluster.layout().groups().map(GroupId).collect();
         let deadline = node.runtime.now() + LONGEST;
         loop {
             let index = cluster.index();
             cluster.confirm(&node, snapshot, &mut left).await;
-            let Some(partition) = left.first() else { return Ok(()) };
+            let Some(group) = left.first() else { return Ok(()) };
             self.check_killed()?;
             if cluster.is_closed() {
                 return Err(NodeError::ShuttingDown);
             }
             if node.runtime.now() >= deadline {
-                return Err(NodeError::NoPrimary { partition: partition.0 });
+                return Err(NodeError::NoPrimary { partition: cluster.layout().partitions_of(*group).start });
             }
             cluster.wait_index(index + 1, LOOK).await;
         }
@@ -364,7 +364,7 @@ impl Transaction {
                 (Some(_), Err(Halt::NotHere | Halt::Lost), Some(txn)) => {
                     // Whatever was done is not seen as done: nothing of it may stay.
                     let txn = txn.id;
-                    record.touches.finish(partition);
+                    record.touches.finish([partition]);
                     node.detach(partition, move |p| p.abort(txn));
                 }
                 (Some(touch), ..) => {

@@ -3,9 +3,9 @@
 use super::*;
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_manage::group::Colour;
-use rauk_node::member::report::{PartitionRole, Wanted};
+use rauk_node::member::report::{PartitionReport, PartitionRole, Wanted};
 use rauk_node::member::signal::{Envelope, Exchange, Signal};
-use rauk_types::{PartitionId, Timestamp};
+use rauk_types::{GroupId, Timestamp};
 use std::future::Future;
 use std::task::{Context, Poll, Waker};
 
@@ -38,7 +38,7 @@ async fn set(db: &Database, options: TxnOptions, locked: &[i64], id: i64, value:
 /// A transaction, again when a primary that it needs has been replaced meanwhile (1213), or there is none (1205): partitions are moved for a while
 /// after the start, and a process that a busy machine does not run for the length of a lease loses it. Whatever else ends it is its outcome.
 async fn unless_moved(world: &World, transaction: impl AsyncFn() -> Result<(), NodeError>) -> Result<(), NodeError> {
-    let places = || world.group().partitions.iter().map(|p| (p.primary, p.version)).collect::<Vec<_>>();
+    let places = || world.group().replication_groups.iter().map(|p| (p.primary, p.version)).collect::<Vec<_>>();
     let end = std::time::Instant::now() + Duration::from_secs(60);
     loop {
         let before = places();
@@ -167,10 +167,10 @@ fn times_that_nobody_was_given_are_refused() {
     let from = nodes[2].db.member().unwrap().me();
     for node in &nodes[..2] {
         let to = node.db.member().unwrap().me();
-        for partition in (0..world.group().partitions.len() as u16).map(PartitionId) {
+        for group in (0..world.group().replication_groups.len() as u16).map(GroupId) {
             for time in [u64::MAX, 1 << 61, 1 << 40].map(Timestamp) {
                 let (cluster, catalog) = (world.group().config.clone().unwrap().id, 0);
-                let signal = Signal::Confirm { partitions: vec![partition], snapshot: time };
+                let signal = Signal::Confirm { groups: vec![group], snapshot: time };
                 let envelope = Envelope { cluster, from, to, catalog, exchange: Exchange::Request(1 << 40), signal };
                 node.db.receive(&envelope.encode());
             }
@@ -212,10 +212,16 @@ fn a_node_that_shuts_down_is_replaced_without_waiting_for_its_lease() {
     nodes.into_iter().for_each(world::Node::kill);
 }
 
-/// Entries in the streams of all partitions.
+/// Entries in the streams of all groups.
 fn entries(nodes: &[world::Node]) -> u64 {
+    let layout = nodes[0].db.member().unwrap().layout();
     let reports = nodes.iter().flat_map(|node| node.db.report(Wanted::Partitions).partitions);
-    reports.filter(|p| p.role == PartitionRole::Primary).map(|p| p.last).sum()
+    let of_group = |p: &PartitionReport| {
+        // One partition of the group tells for all.
+        let number = p.partition.0;
+        p.role == PartitionRole::Primary && layout.partitions_of(layout.group_of(number)).start == number
+    };
+    reports.filter(of_group).map(|p| p.last).sum()
 }
 
 fn at_rest(world: &World) {
@@ -228,7 +234,7 @@ fn at_rest(world: &World) {
 fn a_commit_in_one_partition_is_one_entry_wherever_it_is_led() {
     let (world, nodes) = filled();
     at_rest(&world);
-    let (before, views) = (entries(&nodes), world.group().partitions.clone());
+    let (before, views) = (entries(&nodes), world.group().replication_groups.clone());
     block_on(async {
         for id in 0..ROWS {
             for (at, node) in (0..).zip(&nodes) {
@@ -237,7 +243,7 @@ fn a_commit_in_one_partition_is_one_entry_wherever_it_is_led() {
         }
     });
     at_rest(&world);
-    let same = views.iter().zip(&world.group().partitions).all(|(old, new)| old.view == new.view);
+    let same = views.iter().zip(&world.group().replication_groups).all(|(old, new)| old.view == new.view);
     assert!(same, "nothing has moved meanwhile");
     assert_eq!(entries(&nodes) - before, 3 * ROWS as u64);
     nodes.into_iter().for_each(world::Node::kill);
@@ -276,5 +282,66 @@ fn a_commit_whose_answer_is_lost_is_known_all_the_same() {
             set(&nodes[0].db, TxnOptions::default(), &[], id, 7).await.unwrap();
         }
     });
+    nodes.into_iter().for_each(world::Node::kill);
+}
+
+/// The only group has two partitions: a transaction that writes in both is one entry, wherever it is run, and one that
+/// takes a part of it back, or ends without a commit, leaves nothing in either.
+#[test]
+fn a_commit_over_the_partitions_of_a_group_is_one_entry() {
+    let world = World::new(3, 1, 2);
+    let nodes: Vec<_> = (0..3).map(|n| world.open(n)).collect();
+    world.wait_replicas(2);
+    let all = |value: i64| (0..ROWS).map(move |id| (id, value));
+    let change = async |db: &Database, value: i64, commits: bool| -> Result<(), NodeError> {
+        let table = db.table("d", "t")?;
+        let mut txn = db.begin(TxnOptions::default());
+        txn.use_table(&table).await?;
+        for (id, value) in all(value) {
+            let old = txn.get(&table, &key(&table, id), None, |row| row.map(|row| value_of(&row))).await?;
+            let row = [Value::Int(id), Value::Int(value)];
+            match old {
+                Some(old) => drop(txn.update(&table, &[Value::Int(id), Value::Int(old)], &row).await?),
+                None => drop(txn.insert(&table, &row).await?),
+            }
+        }
+        match commits {
+            true => txn.commit().await,
+            false => Ok(txn.rollback()),
+        }
+    };
+    block_on(async {
+        nodes[0].db.create_database("d", Collation::DEFAULT).await.unwrap();
+        nodes[1].db.create_table(pairs("t")).await.unwrap();
+        unless_moved(&world, async || change(&nodes[0].db, 0, true).await).await.unwrap();
+    });
+    at_rest(&world);
+    let of = |id: i64| {
+        let db = &nodes[0].db;
+        let partitions = db.member().unwrap().layout().partitions();
+        let has = |partition: &u16| {
+            let here = nodes.iter().map(|node| node.db.dump_partition(*partition));
+            here.into_iter().any(|rows| rows.keys().any(|(_, found)| *found == *key(&db.table("d", "t").unwrap(), id)))
+        };
+        partitions.into_iter().find(has).expect("the row is somewhere")
+    };
+    let places: std::collections::BTreeSet<u16> = (0..ROWS).map(of).collect();
+    assert_eq!(places.len(), 2, "rows are in both partitions");
+    let (before, views) = (entries(&nodes), world.group().replication_groups.clone());
+    block_on(async {
+        for (value, node) in (1..).zip(&nodes) {
+            change(&node.db, 100, false).await.unwrap();
+            change(&node.db, value, true).await.unwrap();
+            for other in &nodes {
+                for id in 0..ROWS {
+                    assert_eq!(get(&other.db, id).await.unwrap(), Some(value));
+                }
+            }
+        }
+    });
+    at_rest(&world);
+    let same = views.iter().zip(&world.group().replication_groups).all(|(old, new)| old.view == new.view);
+    assert!(same, "nothing has moved meanwhile");
+    assert_eq!(entries(&nodes) - before, 3);
     nodes.into_iter().for_each(world::Node::kill);
 }

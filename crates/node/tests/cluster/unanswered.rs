@@ -21,7 +21,7 @@ fn commands_without_an_answer_have_an_unknown_outcome() {
     let db = nodes[0].db.clone();
     // All partitions are whole without it, so that it may be forgotten.
     world.wait("two are in-sync", |group| {
-        group.partitions.iter().all(|p| p.primary.is_some() && p.in_sync.iter().all(|m| m.node != forgotten))
+        group.replication_groups.iter().all(|p| p.primary.is_some() && p.in_sync.iter().all(|m| m.node != forgotten))
     });
     world.lose_majority();
     block_on(async {

@@ -39,11 +39,12 @@ pub struct World {
 }
 
 impl World {
-    pub fn new(nodes: usize, partitions: u16, replicas: u8) -> Arc<World> {
-        World::with(nodes, partitions, replicas, ClusterDurability::Fsync)
+    /// Each group has two partitions.
+    pub fn new(nodes: usize, groups: u16, replicas: u8) -> Arc<World> {
+        World::with(nodes, groups, replicas, ClusterDurability::Fsync)
     }
 
-    pub fn with(nodes: usize, partitions: u16, replicas: u8, durability: ClusterDurability) -> Arc<World> {
+    pub fn with(nodes: usize, groups: u16, replicas: u8, durability: ClusterDurability) -> Arc<World> {
         let world = Arc::new(World {
             group: Mutex::new(Arc::new(Group::default())),
             watchers: Mutex::default(),
@@ -58,7 +59,8 @@ impl World {
         let config = ClusterConfig {
             id: [7; 16],
             name: "test".into(),
-            partitions,
+            partitions: 2 * groups,
+            groups: Some(groups),
             replicas,
             durability,
             replace_after: DEFAULT_REPLACE_AFTER,
@@ -150,7 +152,7 @@ impl World {
     pub fn wait(&self, what: &str, condition: impl Fn(&Group) -> bool) {
         let end = Instant::now() + Duration::from_secs(20);
         while !condition(&self.group()) {
-            assert!(Instant::now() < end, "{what}: {:#?}", self.group().partitions);
+            assert!(Instant::now() < end, "{what}: {:#?}", self.group().replication_groups);
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -158,8 +160,8 @@ impl World {
     /// Until every partition has so many in-sync replicas and a primary.
     pub fn wait_replicas(&self, replicas: usize) {
         self.wait("replicas", |group| {
-            let partitions = group.partitions.len() - 1;
-            group.partitions[..partitions].iter().all(|p| p.primary.is_some() && p.in_sync.len() == replicas)
+            let groups = group.replication_groups.len() - 1;
+            group.replication_groups[..groups].iter().all(|p| p.primary.is_some() && p.in_sync.len() == replicas)
         });
     }
 }

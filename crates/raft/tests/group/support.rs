@@ -266,6 +266,7 @@ pub fn config(name: &str) -> ClusterConfig {
         id,
         name: name.into(),
         partitions: 4,
+        groups: None,
         replicas: 2,
         durability: ClusterDurability::Fsync,
         replace_after: DEFAULT_REPLACE_AFTER,

@@ -348,7 +348,8 @@ fn found(
     };
     let replace_after = settings.cluster.replace_after.unwrap_or(DEFAULT_REPLACE_AFTER);
     let memory_return = DEFAULT_MEMORY_RETURN;
-    let config = ClusterConfig { id, name, partitions, replicas, durability, replace_after, memory_return };
+    let groups = settings.cluster.groups;
+    let config = ClusterConfig { id, name, partitions, groups, replicas, durability, replace_after, memory_return };
     block_on(raft.bootstrap(config, own)).map(drop).map_err(|e| e.to_string())
 }
 

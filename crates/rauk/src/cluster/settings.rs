@@ -1,6 +1,6 @@
 //! What `rauk start` can be told about the cluster, checked as it is read.
 //!
-//! Any of `roles`, `cluster-port`, `replicas` and `join` makes the node a member of a cluster; without them it is alone, as ever. A member with an empty directory founds a cluster, or joins one when it
+//! Any of `roles`, `cluster-port`, `replicas`, `groups` and `join` makes the node a member of a cluster; without them it is alone, as ever. A member with an empty directory founds a cluster, or joins one when it
 //! is told whom to ask; a directory that is a member's already only comes back.
 
 use rauk_manage::group::{MOST_REPLACE_AFTER, RoleKind};
@@ -21,6 +21,8 @@ pub struct ClusterSettings {
     pub port: Option<u16>,
     /// Of a cluster that is founded.
     pub replicas: Option<u8>,
+    /// Replication groups of a cluster that is founded; `None`: as many as partitions.
+    pub groups: Option<u16>,
     /// Seconds after which a node that is down is replaced, of a cluster that is founded.
     pub replace_after: Option<u32>,
     /// Members to ask, `host:port`.
@@ -37,7 +39,8 @@ pub struct ClusterSettings {
 
 impl ClusterSettings {
     pub fn is_member(&self) -> bool {
-        self.roles.is_some() || self.port.is_some() || self.replicas.is_some() || !self.join.is_empty()
+        let founds = self.replicas.is_some() || self.groups.is_some();
+        founds || self.roles.is_some() || self.port.is_some() || !self.join.is_empty()
     }
 
     /// The first of the given settings that have no meaning without those that make a member.
@@ -88,6 +91,13 @@ pub fn replicas(text: &str) -> Result<u8, String> {
     let wanted = || "a number of replicas, 1 to 4".to_string();
     let number: u8 = text.trim().parse().map_err(|_| wanted())?;
     if (1..=4).contains(&number) { Ok(number) } else { Err(wanted()) }
+}
+
+/// `None`: as many as partitions.
+pub fn groups(text: &str) -> Result<Option<u16>, String> {
+    let wanted = || "a number of replication groups, 1 to the number of partitions, or 0: as many as these".to_string();
+    let number: u16 = text.trim().parse().map_err(|_| wanted())?;
+    Ok((number > 0).then_some(number))
 }
 
 /// Seconds.

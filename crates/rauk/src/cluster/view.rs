@@ -7,7 +7,6 @@ use super::settings::role_name;
 use rauk_manage::consensus::Consensus;
 use rauk_manage::group::Life;
 use rauk_node::member::report::Wanted;
-use rauk_types::PartitionId;
 use serde_json::{Value, json};
 
 pub fn life_name(life: Life) -> &'static str {
@@ -26,26 +25,28 @@ pub fn of(member: &Member) -> Value {
     let leader = member.raft.leader().map(|node| node.0);
     let nodes = group.nodes.iter().map(|(id, state)| {
         let roles: Vec<&str> = state.roles.iter().map(|r| role_name(*r)).collect();
-        let led = group.partitions.iter().filter(|p| p.primary.is_some_and(|m| m.node == *id)).count();
-        let held = group.partitions.iter().filter(|p| p.in_sync.iter().any(|m| m.node == *id)).count();
+        let (led, held) = member.database.load_of(*id);
         json!({
             "node": id.0, "life": life_name(state.life), "process": state.process.0, "roles": roles,
             "address": state.address, "sql_address": state.sql_address, "native_address": state.native_address,
             "leads_manage_group": leader == Some(id.0), "primaries": led, "replicas": held,
         })
     });
-    let partitions = group.partitions.iter().zip(&health.partitions).map(|(state, health)| {
-        let PartitionId(number) = health.partition;
+    let layout = config.map(|config| config.layout());
+    let partitions = layout.iter().flat_map(|layout| layout.partitions().map(move |number| (number, layout)));
+    let partitions = partitions.filter_map(|(number, layout)| {
+        let id = layout.group_of(number);
+        let (state, health) = (group.replication_group(id)?, health.groups.get(usize::from(id.0))?);
         let own = report.partitions.get(usize::from(number));
-        json!({
-            "partition": number, "view": state.view.0, "primary": state.primary.map(|m| m.node.0),
+        Some(json!({
+            "partition": number, "group": id.0, "view": state.view.0, "primary": state.primary.map(|m| m.node.0),
             "in_sync": state.in_sync.iter().map(|m| m.node.0).collect::<Vec<_>>(),
             "placed": state.placed.iter().map(|n| n.0).collect::<Vec<_>>(),
             "wanted": health.wanted, "joining": health.joining, "health": health.colour.to_string(),
             "here": own.map(|p| json!({
                 "role": p.role.name(), "serves": p.serves, "last": p.last, "stable": p.stable, "whole": p.whole,
             })),
-        })
+        }))
     });
     let links = member.links.statistics().into_iter().map(|link| {
         json!({

@@ -7,9 +7,9 @@ use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
 use rauk_log::Superblocks;
-use rauk_manage::group::{GroupCommand, PartitionState};
+use rauk_manage::group::{GroupCommand, ReplicationGroup};
 use rauk_node::runtime::Runtime;
-use rauk_types::{Member, PartitionId};
+use rauk_types::{GroupId, Member};
 use std::time::Duration;
 
 /// Seconds in which nobody is taken for gone.
@@ -197,14 +197,14 @@ impl Striker {
             FaultKind::Relieve => {
                 let group = world.consensus.group();
                 let led: Vec<(u16, u64)> = (0..)
-                    .zip(&group.partitions)
+                    .zip(&group.replication_groups)
                     .filter(|(_, state)| state.primary.is_some())
                     .map(|(number, state)| (number, state.version))
                     .collect();
                 if !led.is_empty() {
                     let (number, version) = led[self.rng.random_range(0..led.len())];
                     world.counts.add("relieved");
-                    world.consensus.commit(GroupCommand::Relieve { partition: PartitionId(number), version });
+                    world.consensus.commit(GroupCommand::Relieve { group: GroupId(number), version });
                 }
             }
             FaultKind::Elections => world.consensus.set_restless(if self.rng.random_bool(0.5) { 3.0 } else { 0.0 }),
@@ -224,9 +224,9 @@ impl Striker {
     /// what this one has, with the ends of their logs read since they were damaged.
     fn all_is_twice(&self) -> bool {
         let world = &self.world;
-        let is_alone = |state: &PartitionState| state.in_sync.len() < 2;
+        let is_alone = |state: &ReplicationGroup| state.in_sync.len() < 2;
         world.members().into_iter().all(|site| world.database(site).is_some() && world.is_undamaged(site))
-            && !world.consensus.group().partitions.iter().any(is_alone)
+            && !world.consensus.group().replication_groups.iter().any(is_alone)
     }
 
     /// One process ends, or all do.
@@ -247,7 +247,7 @@ impl Striker {
             world.members().into_iter().find(|site| site.address() == *address)
         };
         let held: Vec<Vec<Site>> =
-            group.partitions.iter().map(|state| state.in_sync.iter().filter_map(site).collect()).collect();
+            group.replication_groups.iter().map(|state| state.in_sync.iter().filter_map(site).collect()).collect();
         let voters = world.members().into_iter().filter(|site| world.is_manage(*site)).count();
         let may_stop = |sites: &&Vec<Site>| {
             let stopped = sites.iter().filter(|site| world.is_manage(**site)).count();
@@ -309,12 +309,12 @@ impl Striker {
             let address = &group.nodes.get(&member.node)?.address;
             self.world.members().into_iter().find(|site| site.address() == *address && Some(*site) != leader)
         };
-        let followers = |state: &PartitionState| {
+        let followers = |state: &ReplicationGroup| {
             let primary = state.primary?;
             let others = state.in_sync.iter().filter(|member| **member != primary).filter_map(site);
             Some((site(&primary)?, others.collect::<Vec<_>>()))
         };
-        let led = group.partitions.iter().filter_map(followers);
+        let led = group.replication_groups.iter().filter_map(followers);
         let pairs: Vec<(Site, Site)> =
             led.flat_map(|(primary, others)| others.into_iter().map(move |other| (primary, other))).collect();
         pairs.choose(&mut self.rng).copied()

@@ -3,7 +3,7 @@
 //! Events of all clients are counted in one order, the simulation's; so "before" means before in real time, whatever the nodes' clocks say.
 use crate::clock::SimClock;
 use parking_lot::Mutex;
-use rauk_types::{PartitionId, ProcessId, View};
+use rauk_types::{GroupId, ProcessId, View};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -96,13 +96,13 @@ impl Bands {
     }
 }
 
-/// An answer of a process that took itself for a partition's primary.
+/// An answer of a process that took itself for a group's primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// Simulated time.
     pub at: Duration,
     pub process: ProcessId,
-    pub partition: PartitionId,
+    pub group: GroupId,
     pub view: View,
 }
 
@@ -130,12 +130,7 @@ pub mod tests {
         Read { began: 1, answered: Some(2), seen: seen.collect(), how: "a read".to_string() }
     }
 
-    pub fn served(at: u64, process: u32, partition: u16, view: u64) -> Served {
-        Served {
-            at: Duration::from_millis(at),
-            process: ProcessId(process),
-            partition: PartitionId(partition),
-            view: View(view),
-        }
+    pub fn served(at: u64, process: u32, group: u16, view: u64) -> Served {
+        Served { at: Duration::from_millis(at), process: ProcessId(process), group: GroupId(group), view: View(view) }
     }
 }

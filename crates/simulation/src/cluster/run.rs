@@ -13,7 +13,7 @@ use crate::node::{bank, entries, families, lists};
 use crate::runtime::SimRuntime;
 use futures::FutureExt;
 use parking_lot::Mutex;
-use rauk_manage::group::Group;
+use rauk_manage::group::{Group, ReplicationGroup};
 use rauk_node::member::hooks::Safeguards;
 use rauk_node::runtime::Runtime;
 use rauk_node::{Database, Isolation, NodeError, ScanSpec, TxnOptions};
@@ -130,6 +130,27 @@ impl ClusterRun {
             last.is_ok()
         });
         last
+    }
+
+    /// For people: what the control plane has decided about groups that nobody leads in the end, the newest last.
+    fn history_of_vacant_groups(&self) -> String {
+        const SHOWN: usize = 12;
+        let states = self.world.consensus.states();
+        let newest = states.last().expect("there is a first");
+        let vacant = newest.replication_groups.iter().enumerate().filter(|(_, state)| state.primary.is_none());
+        let history = vacant.map(|(number, _)| {
+            let state_in = |group: &Arc<Group>| (group.index, group.replication_groups.get(number).cloned());
+            let mut changes: Vec<_> = states.iter().map(state_in).collect();
+            // Of a change that nobody there sees only the version tells.
+            let seen = |state: &Option<ReplicationGroup>| {
+                state.as_ref().map(|state| (state.view, state.primary, state.in_sync.clone(), state.placed.clone()))
+            };
+            changes.dedup_by(|later, earlier| seen(&later.1) == seen(&earlier.1));
+            let shown = &changes[changes.len().saturating_sub(SHOWN)..];
+            let lines = shown.iter().map(|(index, state)| format!("  at {index}: {state:?}")).collect::<Vec<_>>();
+            format!("group {number}:\n{}", lines.join("\n"))
+        });
+        history.collect::<Vec<_>>().join("\n")
     }
 
     fn healthy(&self) -> Verdict {
@@ -263,7 +284,9 @@ impl ClusterRun {
         world.wake_all();
         let within = Duration::from_secs_f64(self.scenario.healthy_within);
         let whole = self.run_until_verdict(within, || self.healthy());
-        whole.unwrap_or_else(|what| panic!("{when}, the cluster does not become whole: {what}"));
+        whole.unwrap_or_else(|what| {
+            panic!("{when}, the cluster does not become whole: {what}\n{}", self.history_of_vacant_groups())
+        });
         let healing = world.executor.now() - begin;
         let idle = self.run_until(WINDING_UP, || world.busy_clients() == 0);
         assert!(idle, "{when}: {} clients hang; {}", world.busy_clients(), self.waits());
@@ -429,7 +452,7 @@ impl ClusterRun {
         let mut placed = BTreeMap::new();
         for site in world.members() {
             let db = world.database(site).expect("all are open");
-            for partition in 0..group.partitions.len() as u16 {
+            for partition in group.config.as_ref().expect("it is made").layout().partitions() {
                 placed.insert((site, partition), db.placed_tables(partition));
             }
         }
@@ -459,12 +482,14 @@ impl ClusterRun {
         }
         judge("catalog", check::catalog::check(&catalogs));
         let group = world.consensus.group();
-        for (number, state) in group.partitions.iter().enumerate() {
+        let layout = group.config.as_ref().expect("it is made").layout();
+        for partition in layout.partitions() {
+            let state = group.replication_group(layout.group_of(partition)).expect("all are there");
             let dump = |member: &Member| {
                 let db = by_node.get(member).unwrap_or_else(|| panic!("nobody is {member:?}"));
-                (*member, db.dump_partition(number as u16))
+                (*member, db.dump_partition(partition))
             };
-            judge("replicas", check::replicas::check(number as u16, &state.in_sync.iter().map(dump).collect()));
+            judge("replicas", check::replicas::check(partition, &state.in_sync.iter().map(dump).collect()));
         }
     }
 
@@ -476,8 +501,13 @@ impl ClusterRun {
         for site in world.members() {
             let db = world.database(site).expect("all are open");
             let me = db.member().expect("it is a member").me();
-            let held = (0..).zip(&group.partitions).filter(|(_, state)| state.in_sync.contains(&me));
-            open.extend(held.map(|(partition, _)| ((site, partition), db.open_in_partition(partition))));
+            let layout = group.config.as_ref().expect("it is made").layout();
+            let is_held = |partition: &u16| {
+                let state = group.replication_group(layout.group_of(*partition));
+                state.is_some_and(|state| state.in_sync.contains(&me))
+            };
+            let held = layout.partitions().filter(is_held);
+            open.extend(held.map(|partition| ((site, partition), db.open_in_partition(partition))));
         }
         check::released::check(&open)
     }
@@ -488,7 +518,7 @@ impl ClusterRun {
         let mut named = check::primaries::Named::default();
         for pair in states.windows(2) {
             judge("primaries", named.add(&pair[0], &pair[1]));
-            for (before, after) in pair[0].partitions.iter().zip(&pair[1].partitions) {
+            for (before, after) in pair[0].replication_groups.iter().zip(&pair[1].replication_groups) {
                 let went = |member: &&Member| !after.in_sync.contains(member) && pair[1].is_up(member.process);
                 before.in_sync.iter().filter(went).for_each(|_| self.world.counts.add("replica struck"));
             }

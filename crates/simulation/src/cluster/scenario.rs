@@ -13,6 +13,8 @@ pub struct Scenario {
     pub about: String,
     pub nodes: Vec<Nodes>,
     pub partitions: u16,
+    /// Replication groups that these are dealt out to. `None`: as the seed says.
+    pub groups: Option<u16>,
     pub replicas: u8,
     /// Simulated seconds during which things go wrong.
     pub seconds: f64,
@@ -297,6 +299,15 @@ impl Scenario {
             format!("there is no scenario '{name}'; there are {}", names.join(", "))
         })?;
         toml::from_str(text).map_err(|error| format!("scenario {name}: {error}"))
+    }
+
+    /// The replication groups of a run: every other seed has fewer than partitions, one in four a single one.
+    pub fn groups_under(&self, seed: u64) -> u16 {
+        self.groups.unwrap_or(match seed % 4 {
+            0 => 1,
+            1 => 1 + (seed / 4 % u64::from(self.partitions)) as u16,
+            _ => self.partitions,
+        })
     }
 
     pub fn duration(&self) -> Duration {

@@ -20,14 +20,14 @@ use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngCore, SeedableRng};
 use rauk_manage::group::{
-    self, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, GroupCommand, PartitionState,
-    RoleKind,
+    self, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, GroupCommand,
+    ReplicationGroup, RoleKind,
 };
 use rauk_node::member::hooks::{Hooks, Observer, Safeguards};
 use rauk_node::member::{Identity, MemberOptions};
 use rauk_node::runtime::Runtime;
 use rauk_node::{Config, Database, FlushPolicy, NodeError};
-use rauk_types::{ErrorClass, Member, PartitionId, ProcessId, Timestamp, View};
+use rauk_types::{ErrorClass, GroupId, Member, ProcessId, Timestamp, View};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,17 +124,17 @@ impl Observer for Watch {
         self.interrupted > 0.0 && (self.runtime.random() as f64 / u64::MAX as f64) < self.interrupted
     }
 
-    fn hole(&self, _: PartitionId) {
+    fn hole(&self, _: GroupId) {
         self.counts.add(HOLE);
     }
 
-    fn forsaken(&self, _: u16) {
+    fn forsaken(&self, _: GroupId) {
         self.counts.add("rows forsaken");
     }
 
-    fn answered(&self, partition: u16, view: View) {
+    fn answered(&self, group: GroupId, view: View) {
         let (at, process) = (self.runtime.simulated_now(), *self.process.lock());
-        self.answers.0.lock().push(Served { at, process, partition: PartitionId(partition), view });
+        self.answers.0.lock().push(Served { at, process, group, view });
     }
 }
 
@@ -191,6 +191,7 @@ impl World {
             id: [7; 16],
             name: "simulated".to_string(),
             partitions: scenario.partitions,
+            groups: Some(scenario.groups_under(seed)),
             replicas: scenario.replicas,
             durability: match scenario.durability {
                 Durability::Fsync => ClusterDurability::Fsync,
@@ -295,8 +296,9 @@ impl World {
             let (address, up) = (site.address(), |node: &group::NodeState| node.life == group::Life::Up);
             let node = known.nodes.iter().find(|(_, node)| node.address == address && up(node)).map(|(id, _)| *id);
             node.is_some_and(|node| {
-                let lacks = |p: &PartitionState| p.placed.contains(&node) && !p.in_sync.iter().any(|m| m.node == node);
-                known.partitions.iter().any(lacks)
+                let lacks =
+                    |p: &ReplicationGroup| p.placed.contains(&node) && !p.in_sync.iter().any(|m| m.node == node);
+                known.replication_groups.iter().any(lacks)
             })
         };
         self.members().into_iter().filter(is_joining).collect()
@@ -477,15 +479,17 @@ impl World {
             .filter_map(|other| self.database(other)?.member().map(|member| member.me()))
             .collect();
         let group = self.consensus.group();
-        let safe = |state: &PartitionState| {
+        let safe = |state: &ReplicationGroup| {
             !state.in_sync.contains(&mine) || state.in_sync.iter().any(|member| others.contains(member))
         };
+        let soon = self.clock.now() + Duration::from_millis(20);
         // All others must be well: who was silent before this may have been struck for it, and then this is the only one that has everything (rule 25).
         let well = self.members().into_iter().filter(|other| *other != site).all(|other| {
-            let runs = self.runtime(other).is_some_and(|runtime| runtime.is_running());
-            runs && self.database(other).is_some()
+            // One that waits for its disk is silent too, and its lease may end for that.
+            let answers = |runtime: &SimRuntime| runtime.is_running() && runtime.simulated_now() <= soon;
+            self.runtime(other).is_some_and(|runtime| answers(&runtime)) && self.database(other).is_some()
         });
-        if !well || !group.partitions.iter().all(safe) {
+        if !well || !group.replication_groups.iter().all(safe) {
             return false;
         }
         self.end(site, End::Power, rest);
@@ -510,12 +514,12 @@ impl World {
     fn accept_loss(&self) {
         let known = self.consensus.group();
         let is_gone = |member: &Member| known.nodes.get(&member.node).is_none_or(|n| n.life == group::Life::Absent);
-        let waits_in_vain = |state: &PartitionState| {
+        let waits_in_vain = |state: &ReplicationGroup| {
             let members = state.in_sync.iter().copied().chain(state.doubtful.iter().map(|d| d.member));
             let mut able = members.filter(|member| state.may_lead(*member));
             state.primary.is_none() && !state.doubtful.is_empty() && able.all(|member| is_gone(&member))
         };
-        if known.partitions.iter().any(waits_in_vain) {
+        if known.replication_groups.iter().any(waits_in_vain) {
             self.counts.add("loss accepted");
             self.consensus.commit(GroupCommand::AcceptLoss);
         }

@@ -1,7 +1,7 @@
 //! Single points by hand: roles, rule 24, strikes, bounds, late copies, bad messages.
 
 use super::super::*;
-use super::node::PARTITION;
+use super::node::GROUP;
 use rauk_types::{Member, NodeId, ProcessId};
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn entry(view: u64, position: u64) -> Entry {
 fn assignment(version: u64, view: u64, primary: u16, in_sync: &[u16], joining: &[u16]) -> Assignment {
     let members = |numbers: &[u16]| numbers.iter().map(|number| member(*number)).collect();
     let (in_sync, joining) = (members(in_sync), members(joining));
-    Assignment { partition: PARTITION, version, view: View(view), primary: Some(member(primary)), in_sync, joining }
+    Assignment { group: GROUP, version, view: View(view), primary: Some(member(primary)), in_sync, joining }
 }
 
 fn append(view: u64, previous: EntryId, entries: &[Entry], stable: u64) -> Message {
@@ -37,7 +37,7 @@ fn acknowledge(view: u64, upto: u64, copy: u64) -> Message {
 }
 
 fn block(me: u16, limits: Limits) -> Replica {
-    Replica::new(PARTITION, member(me), limits, None)
+    Replica::new(GROUP, member(me), limits, None)
 }
 
 /// All records that were written are on disk.
@@ -481,7 +481,7 @@ fn an_acknowledgement_of_another_process_counts_for_nobody() {
 fn half_a_copy_does_not_lead() {
     let (stable, history) = (Position(3), vec![id(1, 4)]);
     let restored = Restored { contents: Contents::Partial, stable, history, kept: vec![entry(1, 4)] };
-    let mut replica = Replica::new(PARTITION, member(1), Limits::default(), Some(restored));
+    let mut replica = Replica::new(GROUP, member(1), Limits::default(), Some(restored));
     let mut out = Outbox::new();
     replica.on_assignment(ms(0), &assignment(1, 2, 1, &[1], &[]), &mut out);
     assert_eq!((replica.role(), replica.last()), (Role::Follower, id(1, 4)));
@@ -567,7 +567,7 @@ fn talk(first: &mut Replica, second: &mut Replica, now: Duration, mut out: Outbo
 fn restored(me: u16, limits: Limits, last: u64, stable: u64) -> Replica {
     let kept = (1..=last).map(|position| entry(1, position)).collect();
     let restored = Restored { contents: Contents::Whole, stable: Position(stable), history: vec![id(1, last)], kept };
-    Replica::new(PARTITION, member(me), limits, Some(restored))
+    Replica::new(GROUP, member(me), limits, Some(restored))
 }
 
 /// Rule 38: the disk of the primary has gone back, and the follower has what it acknowledged since; also where the follower does not keep the entries any more.

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rauk_types::{Member, NodeId, ProcessId};
 use std::collections::VecDeque;
 
-pub const PARTITION: PartitionId = PartitionId(3);
+pub const GROUP: GroupId = GroupId(3);
 
 /// What survives a crash.
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Node {
         let restored = replay.finish();
         let whole = restored.as_ref().is_none_or(|restored| restored.contents == Contents::Whole);
         let shadow = restored.as_ref().map_or(Vec::new(), |restored| restored.kept.clone());
-        let replica = Replica::new(PARTITION, me, limits, restored);
+        let replica = Replica::new(GROUP, me, limits, restored);
         let shadow_base = replica.last().position.0 - shadow.len() as u64;
         assert_eq!(content.table.last, replica.last().position.0, "restart: table and stream end at the same entry");
         self.process = Some(Process {

@@ -1,11 +1,11 @@
-//! Nodes, network, manage group, and what is checked all the time.
+//! Nodes, network, control plane, and what is checked all the time.
 //!
 //! *Truth* is the list of entries that some primary has called stable. Checked whenever something happens: the same position is never called stable with another entry; no
 //! log record cuts an entry of the truth; who becomes primary has all of the truth, and its contents are those that follow from it; so has who is taken in, and who comes back
 //! as in-sync member out of a crash; memory stays within limits; a view has one primary.
 
 use super::super::*;
-use super::node::{Medium, Node, PARTITION};
+use super::node::{GROUP, Medium, Node};
 use super::table::{Change, Content, KEYS};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -35,7 +35,7 @@ impl Group {
     fn assignment(&self) -> Assignment {
         let members = self.placed.iter().filter_map(|node| Some(Member { node: *node, process: *self.up.get(node)? }));
         Assignment {
-            partition: PARTITION,
+            group: GROUP,
             version: self.version,
             view: self.view,
             primary: self.primary,
@@ -120,7 +120,7 @@ impl World {
         world
     }
 
-    // ---- the manage group
+    // ---- the control plane
 
     fn publish(&mut self) {
         let assignment = self.group.assignment();

@@ -88,7 +88,7 @@ fn a_commit_that_a_dead_coordinator_left_is_pushed() {
 #[test]
 fn what_others_have_forgotten_needs_no_closing() {
     let mut closing = take_over(Vote::Prepared(Timestamp(4)), false);
-    assert_eq!(closing.on_vote(PartitionId(9), Vote::Forgotten), None);
+    assert_eq!(closing.on_vote(GroupId(9), Vote::Forgotten), None);
     assert!(!closing.is_done());
     assert_eq!(closing.on_vote(A, Vote::Forgotten), None);
     assert!(closing.is_done() && closing.outcome().is_none() && closing.on_tick(millis(9)).is_empty());

@@ -8,12 +8,12 @@ mod table;
 
 use super::*;
 use ::bytes::Bytes;
-use rauk_types::{PartitionId, Position, ProcessId, Timestamp, TxnId};
+use rauk_types::{GroupId, Position, ProcessId, Timestamp, TxnId};
 use std::time::Duration;
 
-const A: PartitionId = PartitionId(1);
-const B: PartitionId = PartitionId(2);
-const C: PartitionId = PartitionId(3);
+const A: GroupId = GroupId(1);
+const B: GroupId = GroupId(2);
+const C: GroupId = GroupId(3);
 
 fn txn(number: u64) -> TxnId {
     TxnId::of_process(ProcessId(7), number)

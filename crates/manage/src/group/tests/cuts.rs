@@ -4,7 +4,7 @@ use super::*;
 use rauk_cluster::EntryId;
 use rauk_types::{Position, Timestamp};
 
-/// Three nodes; each partition is led by one and in-sync on the next.
+/// Three nodes; each group is led by one and in-sync on the next.
 fn replicated() -> (Group, Vec<Member>) {
     let mut group = Group::new();
     let config = ClusterConfig { durability: ClusterDurability::Replicated, ..config(2, 2) };
@@ -15,22 +15,22 @@ fn replicated() -> (Group, Vec<Member>) {
         members.push(register(&mut group, NodeId(n as u16), n, vec![]));
     }
     for number in 0..3u16 {
-        let partition = PartitionId(number);
+        let id = GroupId(number);
         let two = [members[usize::from(number)], members[usize::from(number + 1) % 3]];
-        let version = |group: &Group| group.partitions[usize::from(number)].version;
+        let version = |group: &Group| group.replication_groups[usize::from(number)].version;
         let nodes = two.iter().map(|m| m.node).collect();
         let v = version(&group);
-        assert_eq!(run(&mut group, GroupCommand::Place { partition, version: v, nodes }), Answer::Done);
+        assert_eq!(run(&mut group, GroupCommand::Place { group: id, version: v, nodes }), Answer::Done);
         let v = version(&group);
-        assert_eq!(run(&mut group, GroupCommand::Lead { partition, version: v, member: two[0] }), Answer::Done);
+        assert_eq!(run(&mut group, GroupCommand::Lead { group: id, version: v, member: two[0] }), Answer::Done);
         let v = version(&group);
-        assert_eq!(run(&mut group, GroupCommand::Join { partition, version: v, member: two[1] }), Answer::Done);
+        assert_eq!(run(&mut group, GroupCommand::Join { group: id, version: v, member: two[1] }), Answer::Done);
     }
     (group, members)
 }
 
 fn entries(group: &Group, position: u64) -> Vec<EntryId> {
-    group.partitions.iter().map(|p| EntryId { view: p.view, position: Position(position) }).collect()
+    group.replication_groups.iter().map(|p| EntryId { view: p.view, position: Position(position) }).collect()
 }
 
 fn cut(group: &mut Group, time: u64) -> Answer {
@@ -47,16 +47,16 @@ fn register_again(group: &mut Group, node: u16, nonce: u64, recovery: u64) -> An
 fn a_cut_counts_only_when_nothing_has_changed_since_its_draw() {
     let (mut group, members) = replicated();
     let (versions, old) = (group.versions(), entries(&group, 5));
-    let version = group.partitions[0].version;
-    run(&mut group, GroupCommand::Strike { partition: P, version, member: members[1] });
+    let version = group.replication_groups[0].version;
+    run(&mut group, GroupCommand::Strike { group: P, version, member: members[1] });
     let late = GroupCommand::Cut { time: Timestamp(5), versions, entries: old };
     assert_eq!(run(&mut group, late), Answer::Void);
     assert_eq!(cut(&mut group, 6), Answer::Done);
     assert_eq!(group.cut.holders[0], [NodeId(1)]);
     assert_eq!(cut(&mut group, 6), Answer::Void, "the same again");
-    let version = group.partitions[1].version;
-    run(&mut group, GroupCommand::Relieve { partition: PartitionId(1), version });
-    assert_eq!(cut(&mut group, 7), Answer::Void, "nobody leads a partition");
+    let version = group.replication_groups[1].version;
+    run(&mut group, GroupCommand::Relieve { group: GroupId(1), version });
+    assert_eq!(cut(&mut group, 7), Answer::Void, "nobody leads a replication group");
     assert_eq!(group.cut.time, Timestamp(6));
 }
 
@@ -64,8 +64,8 @@ fn a_cut_counts_only_when_nothing_has_changed_since_its_draw() {
 fn who_begins_anew_has_lost_its_memory() {
     let (mut group, members) = replicated();
     assert!(matches!(register_again(&mut group, 2, 20, 0), Answer::Process(_)));
-    assert_eq!(group.partitions[0].in_sync, [members[0]]);
-    assert_eq!(group.partitions[1].in_sync, [members[2]]);
+    assert_eq!(group.replication_groups[0].in_sync, [members[0]]);
+    assert_eq!(group.replication_groups[1].in_sync, [members[2]]);
     assert_eq!(run(&mut group, GroupCommand::Recover { number: 1 }), Answer::Void, "nothing is gone");
 }
 
@@ -75,26 +75,26 @@ fn the_cluster_goes_back_when_the_last_memory_of_a_partition_is_gone() {
     assert_eq!(cut(&mut group, 9), Answer::Done);
     run(&mut group, GroupCommand::Down { member: members[0] });
     run(&mut group, GroupCommand::Down { member: members[1] });
-    assert!(group.has_no_memory(&group.partitions[0]) && !group.has_no_memory(&group.partitions[1]));
+    assert!(group.has_no_memory(&group.replication_groups[0]) && !group.has_no_memory(&group.replication_groups[1]));
     assert!(group.health().reasons[0].contains("node 1 or node 2"), "{:?}", group.health().reasons);
-    let survivor = group.partitions[2].primary;
+    let survivor = group.replication_groups[2].primary;
     assert_eq!(run(&mut group, GroupCommand::Recover { number: 2 }), Answer::Void);
     assert_eq!(run(&mut group, GroupCommand::Recover { number: 1 }), Answer::Done);
     assert!(!group.is_up(members[2].process), "survivors too have what others have lost");
-    assert_eq!(group.partitions[2].former, survivor, "it may not have heard");
-    assert!(group.partitions.iter().all(|p| p.in_sync.is_empty() && p.primary.is_none()));
+    assert_eq!(group.replication_groups[2].former, survivor, "it may not have heard");
+    assert!(group.replication_groups.iter().all(|p| p.in_sync.is_empty() && p.primary.is_none()));
     assert_eq!(register_again(&mut group, 1, 31, 0), Answer::Void, "it was opened before");
     let Answer::Process(process) = register_again(&mut group, 1, 32, 1) else { panic!("registered") };
     let one = Member { node: NodeId(1), process };
-    // Node 1 held partitions 0 and 2.
-    assert_eq!(group.partitions[0].in_sync, [one]);
-    assert!(group.partitions[1].in_sync.is_empty(), "it claims what it never held");
-    let version = group.partitions[0].version;
-    assert_eq!(run(&mut group, GroupCommand::Lead { partition: P, version, member: one }), Answer::Done);
+    // Node 1 held groups 0 and 2.
+    assert_eq!(group.replication_groups[0].in_sync, [one]);
+    assert!(group.replication_groups[1].in_sync.is_empty(), "it claims what it never held");
+    let version = group.replication_groups[0].version;
+    assert_eq!(run(&mut group, GroupCommand::Lead { group: P, version, member: one }), Answer::Done);
     let Answer::Process(process) = register_again(&mut group, 2, 33, 1) else { panic!("registered") };
     let two = Member { node: NodeId(2), process };
-    assert_eq!(group.partitions[0].in_sync, [one], "led by now: the other gets what it lacks from the primary");
-    assert_eq!(group.partitions[1].in_sync, [two]);
+    assert_eq!(group.replication_groups[0].in_sync, [one], "led by now: the other gets what it lacks from the primary");
+    assert_eq!(group.replication_groups[1].in_sync, [two]);
     assert_eq!(run(&mut group, GroupCommand::Recover { number: 2 }), Answer::Void, "nothing is gone any more");
 }
 
@@ -119,21 +119,21 @@ fn succeed(group: &mut Group, member: Member, nonce: u64, recovery: u64) -> Answ
 fn a_successor_keeps_the_places_of_its_predecessor() {
     let (mut group, members) = replicated();
     run(&mut group, GroupCommand::Expire { term: 0, members: vec![members[1]] });
-    assert_eq!(group.partitions[0].in_sync, [members[0]], "the other goes on without it");
+    assert_eq!(group.replication_groups[0].in_sync, [members[0]], "the other goes on without it");
     run(&mut group, GroupCommand::Expire { term: 0, members: vec![members[0]] });
-    assert!(group.has_no_memory(&group.partitions[0]) && !group.is_memory_lost(&group.partitions[0]));
+    assert!(group.has_no_memory(&group.replication_groups[0]) && !group.is_memory_lost(&group.replication_groups[0]));
     let why = &group.health().reasons[0];
     assert!(why.contains("memory of node 1") && why.contains("rauk_memory_return_timeout"), "{why}");
     // A member that was removed from the in-sync set has nothing to keep.
     let Answer::Process(_) = succeed(&mut group, members[1], 50, 0) else { panic!("registered") };
-    assert_eq!(group.partitions[0].in_sync, [members[0]]);
+    assert_eq!(group.replication_groups[0].in_sync, [members[0]]);
     let Answer::Process(process) = succeed(&mut group, members[0], 51, 0) else { panic!("registered") };
     let successor = Member { process, ..members[0] };
-    assert_eq!(group.partitions[0].in_sync, [successor]);
-    assert!(!group.has_no_memory(&group.partitions[0]));
+    assert_eq!(group.replication_groups[0].in_sync, [successor]);
+    assert!(!group.has_no_memory(&group.replication_groups[0]));
     assert_eq!(succeed(&mut group, members[0], 51, 0), Answer::Process(process), "the same again");
-    let version = group.partitions[0].version;
-    assert_eq!(run(&mut group, GroupCommand::Lead { partition: P, version, member: successor }), Answer::Done);
+    let version = group.replication_groups[0].version;
+    assert_eq!(run(&mut group, GroupCommand::Lead { group: P, version, member: successor }), Answer::Done);
     assert_eq!(run(&mut group, GroupCommand::Recover { number: 1 }), Answer::Void, "nothing is gone");
 }
 
@@ -144,17 +144,17 @@ fn an_old_claim_keeps_nothing() {
     assert_eq!(cut(&mut group, 9), Answer::Done);
     run(&mut group, GroupCommand::Expire { term: 0, members: vec![members[0], members[1]] });
     let Answer::Process(_) = succeed(&mut group, members[0], 50, 0) else { panic!("registered") };
-    assert!(group.partitions[0].in_sync.iter().any(|m| m.node == NodeId(1) && m.process != members[0].process));
+    assert!(group.replication_groups[0].in_sync.iter().any(|m| m.node == NodeId(1) && m.process != members[0].process));
     // That one ends, and the next reads the old note.
     let Answer::Process(_) = succeed(&mut group, members[0], 51, 0) else { panic!("registered") };
-    assert_eq!(group.partitions[0].in_sync, [members[1]], "its memory is lost, and the other's is not");
-    assert!(!group.is_memory_lost(&group.partitions[0]));
+    assert_eq!(group.replication_groups[0].in_sync, [members[1]], "its memory is lost, and the other's is not");
+    assert!(!group.is_memory_lost(&group.replication_groups[0]));
     assert!(matches!(register_again(&mut group, 2, 52, 0), Answer::Process(_)));
-    assert!(group.is_memory_lost(&group.partitions[0]), "newer processes of all have registered without it");
+    assert!(group.is_memory_lost(&group.replication_groups[0]), "newer processes of all have registered without it");
     assert_eq!(run(&mut group, GroupCommand::Recover { number: 1 }), Answer::Done);
     assert_eq!(succeed(&mut group, members[1], 53, 0), Answer::Void);
     let Answer::Process(_) = succeed(&mut group, members[1], 54, 1) else { panic!("registered") };
-    assert!(group.partitions[0].in_sync.is_empty(), "it waits for a holder of the cut");
+    assert!(group.replication_groups[0].in_sync.is_empty(), "it waits for a holder of the cut");
 }
 
 #[test]
@@ -175,8 +175,8 @@ fn forget(group: &mut Group, node: u16) -> Answer {
     run(group, GroupCommand::ForgetNode { node: NodeId(node) })
 }
 
-fn only_holder(node: u16, partition: u16) -> Answer {
-    Answer::Refused(Refused::OnlyHolder { node, partition })
+fn only_holder(node: u16, id: u16) -> Answer {
+    Answer::Refused(Refused::OnlyHolder { node, group: id })
 }
 
 /// While the cluster goes back, and before, a node that has the cut is not forgotten unless another that has it is up.
@@ -189,8 +189,8 @@ fn holders_are_not_forgotten_while_the_cluster_goes_back() {
     assert_eq!(forget(&mut group, 1), only_holder(1, 0));
     assert_eq!(forget(&mut group, 2), only_holder(2, 0));
     assert_eq!(run(&mut group, GroupCommand::Recover { number: 1 }), Answer::Done);
-    for (node, partition) in [(1, 0), (2, 0), (3, 1)] {
-        assert_eq!(forget(&mut group, node), only_holder(node, partition), "nobody is in-sync, and all are needed");
+    for (node, id) in [(1, 0), (2, 0), (3, 1)] {
+        assert_eq!(forget(&mut group, node), only_holder(node, id), "nobody is in-sync, and all are needed");
     }
     assert!(matches!(register_again(&mut group, 3, 40, 1), Answer::Process(_)));
     assert_eq!(forget(&mut group, 2), only_holder(2, 0));
@@ -206,7 +206,7 @@ fn holders_are_not_forgotten_while_the_cluster_goes_back() {
     assert_eq!(forget(&mut group, 1), only_holder(1, 0));
     run(&mut group, GroupCommand::Down { member: Member { node: NodeId(2), process } });
     assert!(matches!(register_again(&mut group, 1, 42, 1), Answer::Process(_)));
-    assert!(group.partitions.iter().all(|state| !Group::is_recovering(state)));
+    assert!(group.replication_groups.iter().all(|state| !Group::is_recovering(state)));
     assert_eq!(forget(&mut group, 2), Answer::Done, "all that it held another has");
 }
 
@@ -217,16 +217,16 @@ fn the_only_node_with_the_last_cut_is_not_forgotten() {
     strike(&mut group, members[1]);
     assert_eq!(cut(&mut group, 9), Answer::Done);
     assert!(!group.wants_holders());
-    let version = group.partitions[0].version;
-    assert_eq!(run(&mut group, GroupCommand::Join { partition: P, version, member: members[1] }), Answer::Done);
+    let version = group.replication_groups[0].version;
+    assert_eq!(run(&mut group, GroupCommand::Join { group: P, version, member: members[1] }), Answer::Done);
     assert!(group.wants_holders(), "one is in-sync that does not hold the cut");
     let mut drawn = group.clone();
     let expire = GroupCommand::Expire { term: 0, members: vec![members[0]] };
     run(&mut group, expire.clone());
-    assert_eq!(group.partitions[0].in_sync, [members[1]]);
+    assert_eq!(group.replication_groups[0].in_sync, [members[1]]);
     assert_eq!(forget(&mut group, 1), only_holder(1, 0), "the others are in-sync, and do not have the cut");
     run(&mut group, GroupCommand::Down { member: members[1] });
-    assert!(group.has_no_memory(&group.partitions[0]));
+    assert!(group.has_no_memory(&group.replication_groups[0]));
     assert_eq!(forget(&mut group, 1), only_holder(1, 0), "gone");
     let why = only_holder(1, 0);
     let Answer::Refused(why) = why else { unreachable!() };

@@ -8,7 +8,7 @@ fn end(view: u64, position: u64) -> EntryId {
     EntryId { view: View(view), position: Position(position) }
 }
 
-/// A registration of a directory whose log ends at `last` in every partition.
+/// A registration of a directory whose log ends at `last` in every group.
 fn start(group: &mut Group, node: u16, nonce: u64, cut: bool, last: EntryId) -> Member {
     let (node, whole) = (NodeId(node), all(group));
     let directory = DirectoryState { starts: None, cut, ends: vec![last; whole.len()] };
@@ -19,7 +19,7 @@ fn start(group: &mut Group, node: u16, nonce: u64, cut: bool, last: EntryId) -> 
 }
 
 fn lead(group: &Group, member: Member) -> GroupCommand {
-    GroupCommand::Lead { partition: P, version: group.partitions[0].version, member }
+    GroupCommand::Lead { group: P, version: group.replication_groups[0].version, member }
 }
 
 fn reason(group: &Group) -> String {
@@ -31,7 +31,7 @@ fn both_down() -> Group {
     let (mut group, members) = cluster(2);
     run(&mut group, GroupCommand::Term { number: 1 });
     assert_eq!(run(&mut group, GroupCommand::Expire { term: 1, members }), Answer::Done);
-    assert_eq!(group.partitions[0].in_sync.len(), 2);
+    assert_eq!(group.replication_groups[0].in_sync.len(), 2);
     group
 }
 
@@ -39,8 +39,8 @@ fn both_down() -> Group {
 fn a_doubtful_member_waits_for_one_that_has_everything() {
     let mut group = both_down();
     let doubtful = start(&mut group, 1, 11, true, end(1, 5));
-    assert_eq!(group.partitions[0].in_sync.len(), 1);
-    assert_eq!(group.partitions[0].doubtful, [Doubtful { member: doubtful, last: end(1, 5) }]);
+    assert_eq!(group.replication_groups[0].in_sync.len(), 1);
+    assert_eq!(group.replication_groups[0].doubtful, [Doubtful { member: doubtful, last: end(1, 5) }]);
     let command = lead(&group, doubtful);
     assert_eq!(nothing(&mut group, command), Answer::Void);
     let why = reason(&group);
@@ -52,14 +52,14 @@ fn a_doubtful_member_waits_for_one_that_has_everything() {
     assert_eq!(nothing(&mut group, command), Answer::Void);
     // Nor is it forgotten that the other one has everything.
     let forget = GroupCommand::ForgetNode { node: NodeId(2) };
-    assert_eq!(refused(nothing(&mut group, forget)), Refused::OnlyReplica { node: 2, partition: 0 });
+    assert_eq!(refused(nothing(&mut group, forget)), Refused::OnlyReplica { node: 2, group: 0 });
     let whole = start(&mut group, 2, 21, false, end(1, 4));
     assert!(reason(&group).contains("about to get a new primary"));
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: whole });
-    assert_eq!(group.partitions[0].in_sync, [whole]);
-    assert!(group.partitions[0].doubtful.is_empty());
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: whole });
+    assert_eq!(group.replication_groups[0].in_sync, [whole]);
+    assert!(group.replication_groups[0].doubtful.is_empty());
     assert_eq!(group.assignment(P).joining, [doubtful]);
-    done(&mut group, |version| GroupCommand::Join { partition: P, version, member: doubtful });
+    done(&mut group, |version| GroupCommand::Join { group: P, version, member: doubtful });
 }
 
 /// The order in which they come back does not matter, nor that one of them goes again.
@@ -71,7 +71,7 @@ fn where_all_are_doubtful_the_longest_log_leads() {
         let command = lead(&group, one);
         assert_eq!(nothing(&mut group, command), Answer::Void);
         let two = start(&mut group, 2, 21, true, second);
-        assert!(group.partitions[0].in_sync.is_empty() && !Group::is_recovering(&group.partitions[0]));
+        assert!(group.replication_groups[0].in_sync.is_empty() && !Group::is_recovering(&group.replication_groups[0]));
         let (longer, shorter) = if first < second { (two, one) } else { (one, two) };
         let command = lead(&group, shorter);
         assert_eq!(nothing(&mut group, command), Answer::Void);
@@ -96,8 +96,11 @@ fn where_all_are_doubtful_the_longest_log_leads() {
         let command = lead(&lost, shorter);
         assert_eq!(nothing(&mut lost, command), Answer::Void);
         let back = start(&mut group, node.0, 41, false, first.max(second));
-        done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: back });
-        assert_eq!((group.partitions[0].in_sync.as_slice(), group.partitions[0].doubtful.len()), (&[back][..], 0));
+        done(&mut group, |version| GroupCommand::Lead { group: P, version, member: back });
+        assert_eq!(
+            (group.replication_groups[0].in_sync.as_slice(), group.replication_groups[0].doubtful.len()),
+            (&[back][..], 0)
+        );
     }
 }
 
@@ -106,18 +109,18 @@ fn where_all_are_doubtful_the_longest_log_leads() {
 fn beside_a_primary_a_doubtful_member_is_a_joiner() {
     let (mut group, members) = cluster(2);
     let doubtful = start(&mut group, 2, 22, true, end(1, 3));
-    assert_eq!((group.partitions[0].primary, group.partitions[0].in_sync.len()), (Some(members[0]), 1));
+    assert_eq!((group.replication_groups[0].primary, group.replication_groups[0].in_sync.len()), (Some(members[0]), 1));
     assert_eq!(group.assignment(P).joining, [doubtful]);
     // The primary ends: it has everything, and nobody else.
     run(&mut group, GroupCommand::Term { number: 1 });
     run(&mut group, GroupCommand::Expire { term: 1, members: vec![members[0]] });
-    assert_eq!(group.partitions[0].in_sync, [members[0]]);
+    assert_eq!(group.replication_groups[0].in_sync, [members[0]]);
     let command = lead(&group, doubtful);
     assert_eq!(nothing(&mut group, command), Answer::Void);
     let back = start(&mut group, 1, 31, false, end(1, 8));
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: back });
-    done(&mut group, |version| GroupCommand::Join { partition: P, version, member: doubtful });
-    assert!(group.partitions[0].doubtful.is_empty());
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: back });
+    done(&mut group, |version| GroupCommand::Join { group: P, version, member: doubtful });
+    assert!(group.replication_groups[0].doubtful.is_empty());
 }
 
 #[test]
@@ -128,11 +131,11 @@ fn the_operator_accepts_the_loss() {
     std::mem::swap(&mut group, &mut group_down);
     let doubtful = start(&mut group, 1, 11, true, end(1, 5));
     assert_eq!(run(&mut group, GroupCommand::AcceptLoss), Answer::Done);
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: doubtful });
-    assert_eq!(group.partitions[0].in_sync, [doubtful]);
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: doubtful });
+    assert_eq!(group.replication_groups[0].in_sync, [doubtful]);
     // The other one comes back too late: it is a joiner.
     let late = start(&mut group, 2, 21, false, end(1, 9));
-    assert_eq!(group.partitions[0].in_sync, [doubtful]);
+    assert_eq!(group.replication_groups[0].in_sync, [doubtful]);
     assert_eq!(group.assignment(P).joining, [late]);
     assert_eq!(refused(nothing(&mut group, GroupCommand::AcceptLoss)), Refused::NothingDoubtful);
 }
@@ -143,7 +146,7 @@ fn an_only_member_leads_with_what_it_has() {
     let (mut group, members) = cluster(1);
     let doubtful = start(&mut group, 1, 11, true, end(1, 5));
     assert_ne!(members[0], doubtful);
-    done(&mut group, |version| GroupCommand::Lead { partition: P, version, member: doubtful });
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: doubtful });
 }
 
 #[test]

@@ -40,8 +40,8 @@ pub(crate) fn check_invariants(group: &Group) {
         assert!(node.process == ProcessId::default() || processes.insert(node.process), "a process of two nodes");
         assert!(node.life != Life::Up || node.process != ProcessId::default());
     }
-    for (number, state) in group.partitions.iter().enumerate() {
-        let place = format!("partition {number}: {state:?}");
+    for (number, state) in group.replication_groups.iter().enumerate() {
+        let place = format!("replication group {number}: {state:?}");
         let nodes: BTreeSet<NodeId> = state.in_sync.iter().map(|m| m.node).collect();
         assert_eq!(nodes.len(), state.in_sync.len(), "{place}");
         assert!(nodes.iter().all(|n| state.placed.contains(n)), "{place}");
@@ -60,7 +60,7 @@ pub(crate) fn check_invariants(group: &Group) {
             assert_eq!(state.in_sync.first(), Some(&primary), "{place}");
             assert!(group.is_member(primary) && state.former.is_none(), "{place}");
         }
-        let assignment = group.assignment(PartitionId(number as u16));
+        let assignment = group.assignment(GroupId(number as u16));
         assert!(assignment.joining.iter().all(|m| !state.in_sync.contains(m) && group.is_member(*m)), "{place}");
     }
     let tables: Vec<TableId> = group.intents.values().flat_map(|i| i.tables.clone()).collect();
@@ -70,8 +70,8 @@ pub(crate) fn check_invariants(group: &Group) {
 }
 
 fn directory(group: &Group, random: &mut Random) -> DirectoryState {
-    let end = |p: &PartitionState| EntryId { view: p.view, position: Position(random.below(4)) };
-    let ends = group.partitions.iter().map(end).collect();
+    let end = |p: &ReplicationGroup| EntryId { view: p.view, position: Position(random.below(4)) };
+    let ends = group.replication_groups.iter().map(end).collect();
     DirectoryState { starts: random.one_in(5).then(|| vec![random.below(200)]), cut: random.one_in(3), ends }
 }
 
@@ -82,11 +82,11 @@ fn member(group: &Group, random: &mut Random) -> Member {
     Member { node, process }
 }
 
-/// A partition, with its version or another.
-fn under(group: &Group, random: &mut Random) -> (PartitionId, u64) {
-    let partition = PartitionId(random.below(5) as u16);
-    let version = group.partition(partition).map_or(0, |p| p.version);
-    (partition, if random.one_in(6) { version.wrapping_sub(random.below(3)) } else { version })
+/// A group, with its version or another.
+fn under(group: &Group, random: &mut Random) -> (GroupId, u64) {
+    let id = GroupId(random.below(5) as u16);
+    let version = group.replication_group(id).map_or(0, |p| p.version);
+    (id, if random.one_in(6) { version.wrapping_sub(random.below(3)) } else { version })
 }
 
 fn roles(random: &mut Random) -> BTreeSet<RoleKind> {
@@ -115,14 +115,14 @@ fn catalog_command(random: &mut Random) -> Command {
 }
 
 fn command(group: &Group, random: &mut Random) -> GroupCommand {
-    let (partition, version) = under(group, random);
+    let (id, version) = under(group, random);
     let someone = member(group, random);
     let counter = TableId(random.below(12) as u32 | if random.one_in(3) { 1 << 31 } else { 0 });
     let command = match random.below(29) {
         0 => GroupCommand::Create { config: config(random.below(4) as u16, random.below(5) as u8) },
         26 | 27 => {
-            let entry = |p: &PartitionState| EntryId { view: p.view, position: Position(random.below(50)) };
-            let entries = group.partitions.iter().map(entry).collect();
+            let entry = |p: &ReplicationGroup| EntryId { view: p.view, position: Position(random.below(50)) };
+            let entries = group.replication_groups.iter().map(entry).collect();
             let versions = group.versions().wrapping_add(u64::from(random.one_in(6)));
             GroupCommand::Cut { time: Timestamp(random.below(5_000)), versions, entries }
         }
@@ -135,10 +135,10 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
             GroupCommand::AddNode { directory, address, sql_address, native_address, roles: roles(random) }
         }
         3 | 4 => {
-            let whole = (0..5).filter(|_| !random.one_in(3)).map(PartitionId).collect();
+            let whole = (0..5).filter(|_| !random.one_in(3)).map(GroupId).collect();
             if random.one_in(3) {
                 let predecessor = someone.process;
-                let kept = (0..5).filter(|_| !random.one_in(3)).map(PartitionId).collect();
+                let kept = (0..5).filter(|_| !random.one_in(3)).map(GroupId).collect();
                 let (node, recovery) = (someone.node, group.recovery.number);
                 let directory = directory(group, random);
                 let nonce = random.below(200);
@@ -158,14 +158,14 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
             let members = std::iter::once(someone).chain(others).collect();
             GroupCommand::Expire { term: group.term.saturating_sub(random.below(2)), members }
         }
-        7 | 8 => GroupCommand::Strike { partition, version, member: someone },
-        9..=11 => GroupCommand::Join { partition, version, member: someone },
-        12..=14 => GroupCommand::Lead { partition, version, member: someone },
+        7 | 8 => GroupCommand::Strike { group: id, version, member: someone },
+        9..=11 => GroupCommand::Join { group: id, version, member: someone },
+        12..=14 => GroupCommand::Lead { group: id, version, member: someone },
         15..=17 => {
             let nodes = (0..random.below(4)).map(|_| NodeId(random.below(7) as u16)).collect();
-            GroupCommand::Place { partition, version, nodes }
+            GroupCommand::Place { group: id, version, nodes }
         }
-        18 => GroupCommand::Relieve { partition, version },
+        18 => GroupCommand::Relieve { group: id, version },
         19 if random.one_in(2) => GroupCommand::ForgetNode { node: someone.node },
         19 if random.one_in(4) => GroupCommand::AcceptLoss,
         19 => GroupCommand::RemoveNode { node: someone.node },
@@ -247,10 +247,10 @@ fn whatever_is_said() {
                 }
                 _ => done += 1,
             }
-            for (number, (old, new)) in before.partitions.iter().zip(&group.partitions).enumerate() {
-                let partition = PartitionId(number as u16);
+            for (number, (old, new)) in before.replication_groups.iter().zip(&group.replication_groups).enumerate() {
+                let id = GroupId(number as u16);
                 assert!(new.version >= old.version && new.view >= old.view);
-                assert!(new.version > old.version || before.assignment(partition) == group.assignment(partition));
+                assert!(new.version > old.version || before.assignment(id) == group.assignment(id));
             }
             json(&command);
             json(&answer);

@@ -43,7 +43,7 @@ impl Calm {
     fn start_cut(&mut self, directory: u64, roles: &[RoleKind], cut: bool) -> NodeId {
         let Answer::Node(node) = run(&mut self.group, add_node(directory, roles)) else { panic!() };
         let nonce = self.random.next();
-        let whole = (0..self.group.partitions.len() as u16).map(PartitionId).collect();
+        let whole = (0..self.group.replication_groups.len() as u16).map(GroupId).collect();
         let answer = run(
             &mut self.group,
             GroupCommand::Register {
@@ -76,19 +76,19 @@ impl Calm {
             self.leader.on_heartbeat(self.now, *member, &self.group);
             self.leader.on_known(*member, self.group.index, &self.group);
         }
-        let before = self.group.partitions.clone();
+        let before = self.group.replication_groups.clone();
         for command in self.leader.on_tick(self.now, &self.group) {
             let answer = run(&mut self.group, command.clone());
             assert_eq!(answer, Answer::Done, "{command:?}");
         }
         self.check_joining(&before);
-        for number in 0..self.group.partitions.len() as u16 {
-            let assignment = self.group.assignment(PartitionId(number));
+        for number in 0..self.group.replication_groups.len() as u16 {
+            let assignment = self.group.assignment(GroupId(number));
             let Some(member) = self.random.pick(&assignment.joining).filter(|_| self.random.one_in(3)) else {
                 continue;
             };
-            let (partition, version) = (assignment.partition, assignment.version);
-            let join = GroupCommand::Join { partition, version, member };
+            let (id, version) = (assignment.group, assignment.version);
+            let join = GroupCommand::Join { group: id, version, member };
             if run(&mut self.group, join) == Answer::Done {
                 self.copies += 1;
             }
@@ -97,11 +97,11 @@ impl Calm {
     }
 
     /// Who is given a replica to copy is not copying much already.
-    fn check_joining(&self, before: &[PartitionState]) {
+    fn check_joining(&self, before: &[ReplicationGroup]) {
         let mut joining: BTreeMap<NodeId, usize> = BTreeMap::new();
         let mut given = BTreeSet::new();
-        for (number, (old, new)) in before.iter().zip(&self.group.partitions).enumerate() {
-            for member in self.group.assignment(PartitionId(number as u16)).joining {
+        for (number, (old, new)) in before.iter().zip(&self.group.replication_groups).enumerate() {
+            for member in self.group.assignment(GroupId(number as u16)).joining {
                 // What nobody has led yet has nothing to copy.
                 *joining.entry(member.node).or_default() += usize::from(new.view != View::default());
                 if old.view != View::default() && !old.placed.contains(&member.node) {
@@ -130,18 +130,19 @@ impl Calm {
             if bounds == 0 {
                 return;
             }
-            assert!(self.now < end, "not at rest: {:#?}", self.group.partitions);
+            assert!(self.now < end, "not at rest: {:#?}", self.group.replication_groups);
         }
     }
 
-    /// Replicas of ordinary partitions, and primaries of all, by data node that is alive.
+    /// Replicas of ordinary groups, and primaries of all, by data node that is alive.
     fn counts(&self) -> (Vec<usize>, Vec<usize>) {
         let data = |m: &&Member| self.group.nodes[&m.node].has(RoleKind::Data);
         let nodes: Vec<NodeId> = self.alive.iter().filter(data).map(|m| m.node).collect();
-        let ordinary = &self.group.partitions[..self.group.partitions.len() - 1];
+        let ordinary = &self.group.replication_groups[..self.group.replication_groups.len() - 1];
         let replicas = |n: &NodeId| ordinary.iter().filter(|p| p.placed.contains(n)).count();
-        let primaries =
-            |n: &NodeId| self.group.partitions.iter().filter(|p| p.primary.is_some_and(|m| m.node == *n)).count();
+        let primaries = |n: &NodeId| {
+            self.group.replication_groups.iter().filter(|p| p.primary.is_some_and(|m| m.node == *n)).count()
+        };
         (nodes.iter().map(replicas).collect(), nodes.iter().map(primaries).collect())
     }
 
@@ -150,7 +151,7 @@ impl Calm {
         let spread = |counts: &[usize]| counts.iter().max().unwrap() - counts.iter().min().unwrap();
         assert!(spread(&by_node) <= 1, "replicas {by_node:?}");
         assert!(spread(&primaries) <= 1, "primaries {primaries:?}");
-        let (full, ordinary) = self.group.partitions.split_last().unwrap();
+        let (full, ordinary) = self.group.replication_groups.split_last().unwrap();
         for state in ordinary {
             assert_eq!(state.in_sync.len(), replicas, "{state:?}");
             assert_eq!(state.placed.len(), replicas, "{state:?}");
@@ -194,11 +195,11 @@ fn nodes_that_come_later_get_their_share_and_no_more_is_copied() {
             calm.start_data(nodes - 1..nodes);
             calm.settle(secs(120));
             calm.assert_even(2);
-            // Its share, and the fully replicated partition.
+            // Its share, and the fully replicated group.
             assert!(calm.copies - before <= share + 1, "{} copies for node {nodes}", calm.copies - before);
         }
         let manage = NodeId(1);
-        assert!(calm.group.partitions.iter().all(|p| !p.placed.contains(&manage)), "a node without data role");
+        assert!(calm.group.replication_groups.iter().all(|p| !p.placed.contains(&manage)), "a node without data role");
     }
 }
 
@@ -210,7 +211,7 @@ fn what_a_node_leads_is_spread_over_many_when_it_fails() {
     calm.settle(secs(60));
     let pairs = |node: u16| {
         let mut by_other: BTreeMap<NodeId, usize> = BTreeMap::new();
-        for state in calm.group.partitions[..24].iter().filter(|p| p.placed.contains(&NodeId(node))) {
+        for state in calm.group.replication_groups[..24].iter().filter(|p| p.placed.contains(&NodeId(node))) {
             for other in state.placed.iter().filter(|n| n.0 != node) {
                 *by_other.entry(*other).or_default() += 1;
             }
@@ -235,7 +236,7 @@ fn many_partitions_are_planned_quickly() {
     let (replicas, _) = calm.counts();
     assert_eq!(replicas, [750; 8]);
     let primaries: Vec<usize> =
-        (1..=8).map(|n| calm.group.partitions.iter().filter(|p| p.placed[0] == NodeId(n)).count()).collect();
+        (1..=8).map(|n| calm.group.replication_groups.iter().filter(|p| p.placed[0] == NodeId(n)).count()).collect();
     assert!(primaries.iter().all(|n| (250..=251).contains(n)), "{primaries:?}");
 }
 
@@ -245,17 +246,17 @@ fn a_node_that_restarts_keeps_its_places() {
         let mut calm = Calm::new(seed, 10, 2);
         calm.start_data(0..4);
         calm.settle(secs(60));
-        let placed: Vec<_> = calm.group.partitions.iter().map(|p| p.placed.clone()).collect();
+        let placed: Vec<_> = calm.group.replication_groups.iter().map(|p| p.placed.clone()).collect();
         let node = NodeId(1 + (seed % 4) as u16);
         calm.stop(node);
         calm.run_for(secs(30));
-        assert!(calm.group.partitions.iter().all(|p| p.primary.is_some_and(|m| m.node != node)));
+        assert!(calm.group.replication_groups.iter().all(|p| p.primary.is_some_and(|m| m.node != node)));
         assert_eq!(calm.group.health().colour, Colour::Yellow);
         let before = calm.copies;
         calm.start(u64::from(node.0) - 1, &[RoleKind::Data]);
         calm.settle(secs(60));
         calm.assert_even(2);
-        assert_eq!(placed, calm.group.partitions.iter().map(|p| p.placed.clone()).collect::<Vec<_>>());
+        assert_eq!(placed, calm.group.replication_groups.iter().map(|p| p.placed.clone()).collect::<Vec<_>>());
         assert!(calm.copies - before <= 6, "only what it had");
     }
 }
@@ -269,11 +270,11 @@ fn a_node_that_stays_away_is_replaced() {
         calm.stop(NodeId(2));
         let grace = calm.group.config.as_ref().unwrap().replace_after;
         calm.run_for(secs(u64::from(grace) - 5));
-        assert!(calm.group.partitions.iter().any(|p| p.placed.contains(&NodeId(2))), "too early");
+        assert!(calm.group.replication_groups.iter().any(|p| p.placed.contains(&NodeId(2))), "too early");
         calm.run_for(secs(6));
         calm.settle(secs(60));
         calm.assert_even(2);
-        assert!(calm.group.partitions.iter().all(|p| !p.placed.contains(&NodeId(2))));
+        assert!(calm.group.replication_groups.iter().all(|p| !p.placed.contains(&NodeId(2))));
         assert_eq!(run(&mut calm.group, GroupCommand::RemoveNode { node: NodeId(2) }), Answer::Done);
         assert_eq!(calm.group.health().colour, Colour::Green);
     }
@@ -311,7 +312,7 @@ fn a_node_that_gives_its_data_role_up_is_emptied() {
     calm.settle(secs(60));
     run(&mut calm.group, add_node(0, &[RoleKind::Sql]));
     calm.settle(secs(60));
-    assert!(calm.group.partitions.iter().all(|p| !p.placed.contains(&NodeId(1)) && p.in_sync.len() == 2));
+    assert!(calm.group.replication_groups.iter().all(|p| !p.placed.contains(&NodeId(1)) && p.in_sync.len() == 2));
     calm.stop(NodeId(1));
     calm.assert_even(2);
 }
@@ -371,7 +372,7 @@ fn primaries_of_rows_move_one_by_one() {
     let (mut last, mut moves) = (None, 0);
     let end = calm.now + secs(30);
     while calm.group.health().colour != Colour::Green {
-        let led = |group: &Group| group.partitions.iter().filter(|p| p.primary.is_none()).count();
+        let led = |group: &Group| group.replication_groups.iter().filter(|p| p.primary.is_none()).count();
         let before = led(&calm.group);
         calm.tick();
         assert!(led(&calm.group) <= 1);
@@ -439,7 +440,7 @@ fn a_killed_node_is_replaced_as_primary_in_time() {
     calm.settle(secs(60));
     calm.stop(NodeId(1));
     let killed = calm.now;
-    while calm.group.partitions.iter().any(|p| p.primary.is_none_or(|m| m.node == NodeId(1))) {
+    while calm.group.replication_groups.iter().any(|p| p.primary.is_none_or(|m| m.node == NodeId(1))) {
         calm.tick();
     }
     assert!(calm.now - killed <= Duration::from_millis(350), "{:?}", calm.now - killed);
@@ -456,8 +457,8 @@ fn a_doubtful_node_leads_when_the_others_are_back() {
         calm.run_for(Duration::from_secs(2));
         calm.start_cut(1, &[RoleKind::Data], true);
         calm.run_for(Duration::from_secs(2));
-        let led = calm.group.partitions.iter().filter(|p| p.primary.is_some()).count();
-        assert_eq!(led, 0, "every partition is elsewhere too");
+        let led = calm.group.replication_groups.iter().filter(|p| p.primary.is_some()).count();
+        assert_eq!(led, 0, "every replication group is elsewhere too");
         assert_eq!(calm.group.health().colour, Colour::Red);
         (2..4).for_each(|node| assert_eq!(calm.start_cut(node, &[RoleKind::Data], all_doubtful), NodeId(node as u16)));
         calm.run_for(Duration::from_secs(20));
@@ -479,12 +480,12 @@ fn silent_memory_is_waited_for() {
         calm.stop(other);
         calm.run_for(Duration::from_secs(1));
         let member = calm.group.member(last).expect("it is up");
-        assert!(calm.group.partitions.iter().all(|state| state.in_sync == [member]));
+        assert!(calm.group.replication_groups.iter().all(|state| state.in_sync == [member]));
         calm.stop(last);
         calm.run_for(Duration::from_secs(1));
         let directory = calm.group.nodes[&other].directory;
         calm.start(directory, &[RoleKind::Data]);
-        assert!(calm.group.partitions.iter().all(|state| calm.group.has_no_memory(state)));
+        assert!(calm.group.replication_groups.iter().all(|state| calm.group.has_no_memory(state)));
         (calm, member)
     };
     let (mut calm, _) = silent(5);
@@ -501,7 +502,7 @@ fn silent_memory_is_waited_for() {
     calm.run_for(Duration::from_millis(200));
     assert_eq!(calm.group.recovery.number, 1, "it has come back without what it had");
     let (mut calm, last) = silent(5);
-    let kept = (0..calm.group.partitions.len() as u16).map(PartitionId).collect();
+    let kept = (0..calm.group.replication_groups.len() as u16).map(GroupId).collect();
     let (node, predecessor) = (last.node, last.process);
     let succeed = GroupCommand::Succeed {
         node,
@@ -516,5 +517,5 @@ fn silent_memory_is_waited_for() {
     calm.alive.insert(Member { node, process });
     calm.run_for(Duration::from_secs(6));
     assert_eq!(calm.group.recovery.number, 0, "it has come back with what it had");
-    assert!(calm.group.partitions.iter().all(|state| state.primary.is_some() && state.in_sync.len() == 2));
+    assert!(calm.group.replication_groups.iter().all(|state| state.primary.is_some() && state.in_sync.len() == 2));
 }

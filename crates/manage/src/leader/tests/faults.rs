@@ -54,37 +54,37 @@ fn found(off: Off, what: &str) {
 
 #[test]
 fn a_new_leader_that_does_not_wait_is_found() {
-    found(Off::NewLeaderWaits, "lease holds|lead partition|was drawn after");
+    found(Off::NewLeaderWaits, "lease holds|lead replication group|was drawn after");
 }
 
 #[test]
 fn an_older_leader_that_ends_leases_is_found() {
-    found(Off::TermChecked, "lease holds|lead partition");
+    found(Off::TermChecked, "lease holds|lead replication group");
 }
 
 #[test]
 fn versions_that_are_not_checked_are_found() {
-    found(Off::VersionChecked, "does not lead any more|lead partition");
+    found(Off::VersionChecked, "does not lead any more|lead replication group");
 }
 
 #[test]
 fn a_holder_that_counts_from_the_grant_is_found() {
-    found(Off::HolderCountsFromSending, "lease holds|lead partition");
+    found(Off::HolderCountsFromSending, "lease holds|lead replication group");
 }
 
 #[test]
 fn a_lease_without_margin_for_drift_is_found() {
-    found(Off::Margin, "lease holds|lead partition");
+    found(Off::Margin, "lease holds|lead replication group");
 }
 
 #[test]
 fn a_replaced_leader_that_grants_is_found() {
-    found(Off::MajorityConfirmed, "lease holds|lead partition");
+    found(Off::MajorityConfirmed, "lease holds|lead replication group");
 }
 
 #[test]
 fn a_primary_that_is_replaced_too_soon_is_found() {
-    found(Off::FormerAwaited, "lead partition");
+    found(Off::FormerAwaited, "lead replication group");
 }
 
 #[test]
@@ -121,28 +121,28 @@ fn a_lease_without_the_entries_before_it_is_of_no_use() {
         Member { node: NodeId(node as u16), process }
     });
     let [a, b] = members;
-    let partition = PartitionId(0);
-    run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![a.node, b.node] });
-    run(&mut group, GroupCommand::Lead { partition, version: 1, member: a });
-    run(&mut group, GroupCommand::Join { partition, version: 2, member: b });
+    let id = GroupId(0);
+    run(&mut group, GroupCommand::Place { group: id, version: 0, nodes: vec![a.node, b.node] });
+    run(&mut group, GroupCommand::Lead { group: id, version: 1, member: a });
+    run(&mut group, GroupCommand::Join { group: id, version: 2, member: b });
     run(&mut group, GroupCommand::Term { number: 1 });
     let mut first = Leader::new(ms(0), 1, NOBODY, &group);
     assert_eq!(first.on_heartbeat(ms(100), a, &group), Heard::Granted);
     // A hears no more of the log, and is relieved.
     let as_a_knows_it = group.clone();
-    run(&mut group, GroupCommand::Relieve { partition, version: 3 });
+    run(&mut group, GroupCommand::Relieve { group: id, version: 3 });
     first.on_heartbeat(ms(300), b, &group);
-    let leads = |c: &GroupCommand| matches!(c, GroupCommand::Lead { partition: PartitionId(0), .. });
+    let leads = |c: &GroupCommand| matches!(c, GroupCommand::Lead { group: GroupId(0), .. });
     assert!(!steady(&mut first, ms(390), &group).iter().any(leads), "A's lease holds");
     let commands = steady(&mut first, ms(400), &group);
     assert!(commands.contains(&GroupCommand::Expire { term: 1, members: vec![a] }), "{commands:?}");
-    assert!(commands.contains(&GroupCommand::Lead { partition, version: 4, member: b }), "{commands:?}");
-    // The one is lost, the other is not; then another leads the group, and does not know that A was given up.
-    run(&mut group, GroupCommand::Lead { partition, version: 4, member: b });
+    assert!(commands.contains(&GroupCommand::Lead { group: id, version: 4, member: b }), "{commands:?}");
+    // The one is lost, the other is not; then another leads the control plane, and does not know that A was given up.
+    run(&mut group, GroupCommand::Lead { group: id, version: 4, member: b });
     run(&mut group, GroupCommand::Term { number: 2 });
     let mut second = Leader::new(ms(500), 2, NOBODY, &group);
     assert_eq!(second.on_heartbeat(ms(510), a, &group), Heard::Granted);
-    assert_eq!(as_a_knows_it.partitions[0].primary, Some(a));
+    assert_eq!(as_a_knows_it.replication_groups[0].primary, Some(a));
     let mut lease = Lease::default();
     lease.on_grant(ms(505), group.index);
     assert!(!lease.holds(ms(520), as_a_knows_it.index), "A would serve, and B does");
@@ -170,21 +170,21 @@ fn who_was_struck_is_let_go_when_it_knows_or_its_lease_has_ended() {
         let Answer::Process(process) = run(&mut group, register) else { panic!() };
         Member { node: NodeId(node as u16), process }
     });
-    let partition = PartitionId(0);
-    let version = |group: &Group| group.partitions[0].version;
-    run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![a.node, b.node] });
-    run(&mut group, GroupCommand::Lead { partition, version: 1, member: a });
-    run(&mut group, GroupCommand::Join { partition, version: 2, member: b });
+    let id = GroupId(0);
+    let version = |group: &Group| group.replication_groups[0].version;
+    run(&mut group, GroupCommand::Place { group: id, version: 0, nodes: vec![a.node, b.node] });
+    run(&mut group, GroupCommand::Lead { group: id, version: 1, member: a });
+    run(&mut group, GroupCommand::Join { group: id, version: 2, member: b });
     run(&mut group, GroupCommand::Term { number: 1 });
     let mut leader = Leader::new(ms(0), 1, NOBODY, &group);
     let lets_go = |leader: &mut Leader, now: u64, group: &Group| {
-        let is_it = |c: &GroupCommand| matches!(c, GroupCommand::LetGo { partition: PartitionId(0), .. });
+        let is_it = |c: &GroupCommand| matches!(c, GroupCommand::LetGo { group: GroupId(0), .. });
         leader.on_tick(ms(now), group).into_iter().find(is_it)
     };
     let mut now = 1000;
     for hears in [false, true] {
         let before = group.index;
-        let strike = GroupCommand::Strike { partition, version: version(&group), member: b };
+        let strike = GroupCommand::Strike { group: id, version: version(&group), member: b };
         assert_eq!(run(&mut group, strike), Answer::Done);
         let struck = now;
         let mut let_go = None;
@@ -201,7 +201,7 @@ fn who_was_struck_is_let_go_when_it_knows_or_its_lease_has_ended() {
         let after = now - 25 - struck;
         assert_eq!(after, if hears { 50 } else { 300 });
         assert_eq!(run(&mut group, let_go.unwrap()), Answer::Done);
-        let join = GroupCommand::Join { partition, version: version(&group), member: b };
+        let join = GroupCommand::Join { group: id, version: version(&group), member: b };
         assert_eq!(run(&mut group, join), Answer::Done);
     }
 }

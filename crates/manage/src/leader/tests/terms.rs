@@ -122,17 +122,17 @@ fn a_relieved_primary_is_awaited_until_it_has_heard_or_its_lease_has_ended() {
         let (mut group, members) = group_of(2);
         let mut leader = begin(&mut group, ms(0), 1);
         let [a, b] = [members[0], members[1]];
-        let partition = PartitionId(0);
-        run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![b.node, a.node] });
-        run(&mut group, GroupCommand::Lead { partition, version: 1, member: a });
-        run(&mut group, GroupCommand::Join { partition, version: 2, member: b });
+        let id = GroupId(0);
+        run(&mut group, GroupCommand::Place { group: id, version: 0, nodes: vec![b.node, a.node] });
+        run(&mut group, GroupCommand::Lead { group: id, version: 1, member: a });
+        run(&mut group, GroupCommand::Join { group: id, version: 2, member: b });
         leader.on_heartbeat(ms(1000), a, &group);
         leader.on_known(a, group.index, &group);
         leader.on_heartbeat(ms(1000), b, &group);
         let commands = steady(&mut leader, ms(1001), &group);
-        assert!(commands.contains(&GroupCommand::Relieve { partition, version: 3 }), "{commands:?}");
-        run(&mut group, GroupCommand::Relieve { partition, version: 3 });
-        let lead = GroupCommand::Lead { partition, version: 4, member: b };
+        assert!(commands.contains(&GroupCommand::Relieve { group: id, version: 3 }), "{commands:?}");
+        run(&mut group, GroupCommand::Relieve { group: id, version: 3 });
+        let lead = GroupCommand::Lead { group: id, version: 4, member: b };
         assert!(!steady(&mut leader, ms(1010), &group).contains(&lead));
         leader.on_heartbeat(ms(1200), b, &group);
         if hears {
@@ -216,15 +216,15 @@ fn timestamps_are_drawn_while_a_majority_has_followed_lately_and_when_those_befo
     assert!(second.draw_timestamp(ms(671), &group).unwrap() > last);
 }
 
-/// Two nodes that lead and follow partition 0, last heard at the given times.
+/// Two nodes that lead and follow group 0, last heard at the given times.
 fn heard_last(a_at: u64, b_at: u64) -> (Group, Leader, [Member; 2]) {
     let (mut group, members) = group_of(2);
     let mut leader = begin(&mut group, ms(0), 1);
     let [a, b] = [members[0], members[1]];
-    let partition = PartitionId(0);
-    run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![a.node, b.node] });
-    run(&mut group, GroupCommand::Lead { partition, version: 1, member: a });
-    run(&mut group, GroupCommand::Join { partition, version: 2, member: b });
+    let id = GroupId(0);
+    run(&mut group, GroupCommand::Place { group: id, version: 0, nodes: vec![a.node, b.node] });
+    run(&mut group, GroupCommand::Lead { group: id, version: 1, member: a });
+    run(&mut group, GroupCommand::Join { group: id, version: 2, member: b });
     leader.on_heartbeat(ms(a_at), a, &group);
     leader.on_heartbeat(ms(b_at), b, &group);
     steady(&mut leader, ms(a_at.max(b_at) + 1), &group);
@@ -242,14 +242,14 @@ fn who_would_go_on_alone_is_to_be_alive() {
     let again = steady(&mut leader, ms(2300), &group);
     assert_eq!(expired(&again), [a, b]);
     again.into_iter().for_each(|command| drop(run(&mut group, command)));
-    assert_eq!(group.partitions[0].in_sync, [a, b]);
+    assert_eq!(group.replication_groups[0].in_sync, [a, b]);
 
     // A lives: there is nothing to wait for.
     let (mut group, mut leader, [a, b]) = heard_last(1200, 990);
     let commands = steady(&mut leader, ms(1290), &group);
     assert_eq!(expired(&commands), [b]);
     commands.into_iter().for_each(|command| drop(run(&mut group, command)));
-    assert_eq!(group.partitions[0].in_sync, [a]);
+    assert_eq!(group.replication_groups[0].in_sync, [a]);
 
     // A was only late: B has its lease back, if it has not been given up yet.
     let (group, mut leader, [a, b]) = heard_last(1000, 990);
@@ -261,15 +261,15 @@ fn who_would_go_on_alone_is_to_be_alive() {
 
 #[test]
 fn a_chain_of_doubt_is_followed_to_its_end() {
-    // B and C have ended; B shares a partition with C, and C one with A, which may be dead.
+    // B and C have ended; B shares a group with C, and C one with A, which may be dead.
     let (mut group, members) = group_of(3);
     let mut leader = begin(&mut group, ms(0), 1);
     let [a, b, c] = [members[0], members[1], members[2]];
     for (number, pair) in [(0, [b, c]), (1, [c, a])] {
-        let partition = PartitionId(number);
-        run(&mut group, GroupCommand::Place { partition, version: 0, nodes: pair.map(|m| m.node).to_vec() });
-        run(&mut group, GroupCommand::Lead { partition, version: 1, member: pair[0] });
-        run(&mut group, GroupCommand::Join { partition, version: 2, member: pair[1] });
+        let id = GroupId(number);
+        run(&mut group, GroupCommand::Place { group: id, version: 0, nodes: pair.map(|m| m.node).to_vec() });
+        run(&mut group, GroupCommand::Lead { group: id, version: 1, member: pair[0] });
+        run(&mut group, GroupCommand::Join { group: id, version: 2, member: pair[1] });
     }
     for (member, at) in [(a, 1100), (b, 1000), (c, 1000)] {
         leader.on_heartbeat(ms(at), member, &group);
@@ -284,7 +284,7 @@ fn a_primary_that_begins_without_others_is_to_be_alive() {
     let (mut group, mut leader, [a, b]) = heard_last(1000, 1000);
     // A ends in good order, and at that time B has been silent for a while.
     run(&mut group, GroupCommand::Down { member: a });
-    let lead = GroupCommand::Lead { partition: PartitionId(0), version: group.partitions[0].version, member: b };
+    let lead = GroupCommand::Lead { group: GroupId(0), version: group.replication_groups[0].version, member: b };
     assert!(!steady(&mut leader, ms(1200), &group).contains(&lead));
     leader.on_heartbeat(ms(1210), b, &group);
     assert!(steady(&mut leader, ms(1211), &group).contains(&lead));
@@ -296,9 +296,9 @@ fn a_leader_that_is_alone_does_not_take_itself_for_gone() {
     let (mut group, members) = group_of(1);
     let own = members[0];
     let mut leader = begin_in(own.process, &mut group, ms(0), 1);
-    let partition = PartitionId(0);
-    run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![own.node] });
-    run(&mut group, GroupCommand::Lead { partition, version: 1, member: own });
+    let id = GroupId(0);
+    run(&mut group, GroupCommand::Place { group: id, version: 0, nodes: vec![own.node] });
+    run(&mut group, GroupCommand::Lead { group: id, version: 1, member: own });
     assert_eq!(leader.on_heartbeat(ms(100), own, &group), Heard::Granted);
     let mut lease = Lease::default();
     lease.on_grant(ms(100), group.index);
@@ -311,7 +311,7 @@ fn a_leader_that_is_alone_does_not_take_itself_for_gone() {
     assert_eq!(leader.on_heartbeat(ms(9001), own, &group), Heard::Granted);
     lease.on_grant(ms(9001), group.index);
     assert!(lease.holds(ms(9002), group.index));
-    assert_eq!(group.partitions, before.partitions);
+    assert_eq!(group.replication_groups, before.replication_groups);
     // A manage node has neither rows nor clients, and does not count; one that has does.
     run(&mut group, add_node(8, &[RoleKind::Manage]));
     register(&mut group, 2, 80);
@@ -349,15 +349,15 @@ fn run_for(leader: &mut Leader, group: &Group, from: u64, to: u64, alive: &[Memb
     gone
 }
 
-/// Two nodes that lead and follow, and a third that is in no partition; all are heard for a second.
+/// Two nodes that lead and follow, and a third that is in no group; all are heard for a second.
 fn at_work() -> (Group, Leader, [Member; 3]) {
     let (mut group, members) = group_of(3);
     let mut leader = begin(&mut group, ms(0), 1);
     let [a, b, c] = [members[0], members[1], members[2]];
-    let partition = PartitionId(0);
-    run(&mut group, GroupCommand::Place { partition, version: 0, nodes: vec![a.node, b.node] });
-    run(&mut group, GroupCommand::Lead { partition, version: 1, member: a });
-    run(&mut group, GroupCommand::Join { partition, version: 2, member: b });
+    let id = GroupId(0);
+    run(&mut group, GroupCommand::Place { group: id, version: 0, nodes: vec![a.node, b.node] });
+    run(&mut group, GroupCommand::Lead { group: id, version: 1, member: a });
+    run(&mut group, GroupCommand::Join { group: id, version: 2, member: b });
     assert_eq!(run_for(&mut leader, &group, 25, 1000, &members), []);
     (group, leader, [a, b, c])
 }

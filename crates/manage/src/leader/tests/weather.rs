@@ -2,8 +2,8 @@
 //!
 //! The consensus itself is taken as given: commands are committed in one order, a new term's leader is told so, and [`World::confirm`] knows who leads. All else is
 //! as it will be: messages are lost, late and doubled, also by seconds; leaders that were replaced go on for a while and what they propose is committed late; copies
-//! of the group lag behind; processes are killed, hang, are cut off and come back; clocks run at different speeds, by 10 % at most. At every step it is checked that
-//! at most one process can believe to lead a partition with a lease that holds, that nobody has a lease who is down, and that timestamps grow, whoever draws them.
+//! of the control plane lag behind; processes are killed, hang, are cut off and come back; clocks run at different speeds, by 10 % at most. At every step it is checked that
+//! at most one process can believe to lead a group with a lease that holds, that nobody has a lease who is down, and that timestamps grow, whoever draws them.
 
 use super::super::*;
 use super::NOBODY;
@@ -59,7 +59,7 @@ impl Clock {
     }
 }
 
-/// A copy of the group that follows the log.
+/// A copy of the control plane that follows the log.
 struct Copy {
     group: Group,
     clock: Clock,
@@ -248,15 +248,12 @@ impl World {
             *term = self.truth.term;
         }
         let index = self.log.len() as u64 + 1;
-        let views = |group: &Group| group.partitions.iter().map(|p| p.view.0).sum::<u64>();
+        let views = |group: &Group| group.replication_groups.iter().map(|p| p.view.0).sum::<u64>();
         let before = views(&self.truth);
-        let leading = |group: &Group, partition: PartitionId| {
-            group.partition(partition).and_then(|p| p.primary.map(|m| (m, p.view)))
-        };
+        let leading =
+            |group: &Group, id: GroupId| group.replication_group(id).and_then(|p| p.primary.map(|m| (m, p.view)));
         let led = match &command {
-            GroupCommand::Join { partition, .. } | GroupCommand::Strike { partition, .. } => {
-                leading(&self.truth, *partition)
-            }
+            GroupCommand::Join { group: id, .. } | GroupCommand::Strike { group: id, .. } => leading(&self.truth, *id),
             _ => None,
         };
         let answer = self.truth.apply(index, &command);
@@ -443,26 +440,26 @@ impl World {
             process.asked_register = self.now + 200;
             let nonce = process.nonce;
             let calm = !self.stormy;
-            let whole = (0..4).filter(|_| calm || !self.random.one_in(6)).map(PartitionId).collect();
+            let whole = (0..4).filter(|_| calm || !self.random.one_in(6)).map(GroupId).collect();
             self.propose(GroupCommand::Register { node, nonce, whole, recovery: 0, directory: Default::default() });
         }
     }
 
     /// Takes joiners in and strikes followers, as the streams would have it.
     fn act_as_primary(&mut self, index: usize, me: Member) {
-        for number in 0..self.truth.partitions.len() as u16 {
-            let assignment = self.processes[index].copy.group.assignment(PartitionId(number));
+        for number in 0..self.truth.replication_groups.len() as u16 {
+            let assignment = self.processes[index].copy.group.assignment(GroupId(number));
             if assignment.primary != Some(me) {
                 continue;
             }
-            let (partition, version) = (assignment.partition, assignment.version);
+            let (id, version) = (assignment.group, assignment.version);
             let asked = Some((me, assignment.view));
             if let Some(member) = self.random.pick(&assignment.joining).filter(|_| self.random.one_in(10)) {
-                self.send(|| Event::Commit(GroupCommand::Join { partition, version, member }, asked));
+                self.send(|| Event::Commit(GroupCommand::Join { group: id, version, member }, asked));
             }
             if self.stormy && self.random.one_in(200) {
                 let member = assignment.in_sync[self.random.below(assignment.in_sync.len() as u64) as usize];
-                self.send(|| Event::Commit(GroupCommand::Strike { partition, version, member }, asked));
+                self.send(|| Event::Commit(GroupCommand::Strike { group: id, version, member }, asked));
             }
         }
     }
@@ -532,20 +529,20 @@ impl World {
         }
     }
 
-    /// At most one process believes to lead a partition with a lease that holds.
+    /// At most one process believes to lead a group with a lease that holds.
     fn check_primaries(&mut self) {
         let mut believers: BTreeMap<usize, Vec<Member>> = BTreeMap::new();
         for process in self.processes.iter().filter(|p| p.dead_until.is_none()) {
             let Some(me) = process.member else { continue };
             let group = &process.copy.group;
             if process.lease.holds(process.copy.clock.at(self.now), group.index) {
-                for (number, _) in group.partitions.iter().enumerate().filter(|(_, p)| p.primary == Some(me)) {
+                for (number, _) in group.replication_groups.iter().enumerate().filter(|(_, p)| p.primary == Some(me)) {
                     believers.entry(number).or_default().push(me);
                 }
             }
         }
         if let Some((number, both)) = believers.iter().find(|(_, who)| who.len() > 1) {
-            self.fail(format!("{both:?} lead partition {number}"));
+            self.fail(format!("{both:?} lead replication group {number}"));
         }
     }
 
@@ -571,12 +568,12 @@ impl World {
         }
     }
 
-    /// Everything as configured. A partition whose only whole replica came back empty is lost for good, and not counted.
+    /// Everything as configured. A group whose only whole replica came back empty is lost for good, and not counted.
     pub(super) fn is_healthy(&self) -> bool {
         let lost =
-            |p: &PartitionState| p.primary.is_none() && p.in_sync.len() == 1 && !self.truth.is_member(p.in_sync[0]);
+            |p: &ReplicationGroup| p.primary.is_none() && p.in_sync.len() == 1 && !self.truth.is_member(p.in_sync[0]);
         let health = self.truth.health();
-        let parts = self.truth.partitions.iter().zip(&health.partitions);
+        let parts = self.truth.replication_groups.iter().zip(&health.groups);
         parts.into_iter().all(|(state, h)| lost(state) || h.colour == Colour::Green && h.joining == 0)
             && self.truth.nodes.values().all(|n| n.life == Life::Up)
     }
@@ -594,12 +591,12 @@ impl World {
 
 fn use_newest_version(command: &mut GroupCommand, group: &Group) {
     match command {
-        GroupCommand::Strike { partition, version, .. }
-        | GroupCommand::Join { partition, version, .. }
-        | GroupCommand::Lead { partition, version, .. }
-        | GroupCommand::Relieve { partition, version }
-        | GroupCommand::Place { partition, version, .. } => {
-            *version = group.partition(*partition).map_or(0, |p| p.version);
+        GroupCommand::Strike { group: id, version, .. }
+        | GroupCommand::Join { group: id, version, .. }
+        | GroupCommand::Lead { group: id, version, .. }
+        | GroupCommand::Relieve { group: id, version }
+        | GroupCommand::Place { group: id, version, .. } => {
+            *version = group.replication_group(*id).map_or(0, |p| p.version);
         }
         _ => {}
     }

@@ -107,6 +107,7 @@ fn group() -> Group {
         id: [1; 16],
         name: "test".into(),
         partitions: 2,
+        groups: None,
         replicas: 1,
         durability: ClusterDurability::Fsync,
         replace_after: DEFAULT_REPLACE_AFTER,

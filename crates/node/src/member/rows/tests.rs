@@ -3,10 +3,15 @@
 use super::*;
 use rauk_kernel::{MemoryBudget, RowId};
 use rauk_log::record::CommitBuilder;
-use rauk_types::{PartitionId, ProcessId, RowView, TableSchema, Value, ValueRef, row};
+use rauk_types::{Layout, PartitionId, ProcessId, RowView, TableSchema, Value, ValueRef, row};
 use std::sync::Arc;
 
 const HORIZON: Horizon = Horizon { oldest_snapshot: Timestamp::ZERO, durable: Timestamp::MAX };
+
+/// The only partition that rows are spread over.
+fn share() -> Share {
+    Share { layout: Layout::new(1, 1).expect("a layout"), partition: 0 }
+}
 
 struct World {
     p: Partition,
@@ -25,7 +30,7 @@ impl World {
         let mut p = Partition::new(PartitionId(0), Arc::new(MemoryBudget::new(1 << 30)));
         let schema = crate::ops::tests::table().schema.clone();
         p.create_table(schema.clone());
-        World { p, rows: RowQueue::default(), schema }
+        World { p, rows: RowQueue::new(share(), []), schema }
     }
 
     /// The writes of an entry: the row with this id.
@@ -137,7 +142,7 @@ fn only_what_does_not_stand_is_taken_away() {
     assert_eq!(world.carry_out(), None);
     for by_view in [false, true] {
         let writes = world.writes(2, "b");
-        world.p.adopt_writes(&two, &writes).map_err(|_| ()).expect("nobody has the row");
+        world.p.adopt_writes(&two, &writes, share()).map_err(|_| ()).expect("nobody has the row");
         assert_eq!(world.p.open_transactions(), [one.id, two.id]);
         match by_view {
             true => world.rows.push(RowStep::DropOpen),

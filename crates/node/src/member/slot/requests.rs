@@ -1,23 +1,31 @@
-//! What coordinators ask of a partition that is led here: to commit alone (rule 32), to prepare, to say what became of a transaction, to take an outcome, to forget.
+//! What coordinators ask of a group that is led here: to commit alone (rule 32), to prepare, to say what became of a transaction, to take an outcome, to forget.
 //!
 //! Each request is an entry of the stream, or is answered from what the transaction table knows already; who asks gets a receiver that resolves when the answer is stable, and is dropped when this process does not
 //! lead any more: then the next primary is asked.
 
+use super::super::group_rows::Parts;
 use super::super::rows::RowStep;
-use super::{Context, Slot, State};
+use super::{Context, Slot, Standing, State};
 use bytes::Bytes;
 use futures::channel::oneshot;
 use rauk_cluster::transactions::{Known, Told};
 use rauk_cluster::{Outcome, Record, Vote};
 use rauk_kernel::{TxnRef, TxnState};
-use rauk_types::{PartitionId, Timestamp, TxnId};
+use rauk_types::{GroupId, Timestamp, TxnId};
 
-/// The process does not lead the partition (any more), or may not do this to the transaction.
+/// What a transaction has in a group: its writes, as the payload of an entry, and the partitions where it has been, which
+/// are all that have writes.
+pub struct Collected {
+    pub writes: Bytes,
+    pub parts: Parts,
+}
+
+/// The process does not lead the group (any more), or may not do this to the transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused;
 
 impl Slot {
-    /// Commits a transaction that has written in this partition only. Resolves with its time, or `None` when it was cut (it is rolled back then). Dropped when this process does not lead any more, and the
+    /// Commits a transaction that has written in this group only. Resolves with its time, or `None` when it was cut (it is rolled back then). Dropped when this process does not lead any more, and the
     /// outcome is decided elsewhere. `Err`: refused, nothing of it is left.
     pub fn commit_alone(
         &self,
@@ -25,11 +33,11 @@ impl Slot {
         cx: &mut Context<'_>,
         txn: &TxnRef,
         seen: Timestamp,
-        writes: Bytes,
+        collected: Collected,
     ) -> Result<oneshot::Receiver<Option<Timestamp>>, Refused> {
         let (sender, receiver) = oneshot::channel();
         s.commits.insert(txn.id, sender);
-        self.write_commit(s, cx, txn, seen, writes).inspect_err(|Refused| drop(s.commits.remove(&txn.id)))?;
+        self.write_commit(s, cx, txn, seen, collected).inspect_err(|Refused| drop(s.commits.remove(&txn.id)))?;
         Ok(receiver)
     }
 
@@ -40,10 +48,10 @@ impl Slot {
         cx: &mut Context<'_>,
         txn: &TxnRef,
         seen: Timestamp,
-        writes: Bytes,
+        collected: Collected,
     ) -> Result<oneshot::Receiver<Vote>, Refused> {
         let receiver = self.await_vote(s, txn.id);
-        self.write_commit(s, cx, txn, seen, writes).inspect_err(|Refused| drop(s.votes.remove(&txn.id)))?;
+        self.write_commit(s, cx, txn, seen, collected).inspect_err(|Refused| drop(s.votes.remove(&txn.id)))?;
         Ok(receiver)
     }
 
@@ -60,36 +68,36 @@ impl Slot {
         cx: &mut Context<'_>,
         txn: &TxnRef,
         seen: Timestamp,
-        writes: Bytes,
+        Collected { writes, parts }: Collected,
     ) -> Result<(), Refused> {
         if !s.table.may_prepare(txn.id) {
-            self.bring(s, cx, RowStep::Abort { txn: txn.id });
+            self.bring_to(s, cx, &parts, || RowStep::Abort { txn: txn.id });
             return Err(Refused);
         }
         txn.status.set(TxnState::Committing);
         let time = self.least_time(cx, seen);
         txn.status.set(TxnState::Prepared(time));
-        s.refs.insert(txn.id, txn.clone());
-        self.bring(s, cx, RowStep::Stand { txn: txn.clone(), time: Some(time) });
+        s.refs.insert(txn.id, Standing { txn: txn.clone(), parts: parts.clone() });
+        self.bring_to(s, cx, &parts, || RowStep::Stand { txn: txn.clone(), time: Some(time) });
         if !self.propose(s, cx, &Record::Commit { txn: txn.id, time, writes }) {
             s.refs.remove(&txn.id);
             txn.status.set(TxnState::Aborted);
-            self.bring(s, cx, RowStep::Abort { txn: txn.id });
+            self.bring_to(s, cx, &parts, || RowStep::Abort { txn: txn.id });
             return Err(Refused);
         }
         Ok(())
     }
 
-    /// Prepares this partition's part; resolves with the vote.
+    /// Prepares this group's part; resolves with the vote.
     #[allow(clippy::too_many_arguments)] // the parts of one record
     pub fn prepare(
         &self,
         s: &mut State,
         cx: &mut Context<'_>,
         txn: &TxnRef,
-        participants: Vec<PartitionId>,
+        participants: Vec<GroupId>,
         seen: Timestamp,
-        writes: Bytes,
+        Collected { writes, parts }: Collected,
     ) -> Result<oneshot::Receiver<Vote>, Refused> {
         let (sender, receiver) = oneshot::channel();
         // It may have come before: then it is answered from what is known, and never taken twice.
@@ -107,19 +115,19 @@ impl Slot {
         let before = txn.status.get();
         txn.status.set(TxnState::Committing);
         let least = self.least_time(cx, seen);
-        // Of several partitions of this node the least is what readers may pass by.
+        // Of several groups of this node the least is what readers may pass by.
         let least_here = match before {
             TxnState::Prepared(other) => other.min(least),
             _ => least,
         };
         txn.status.set(TxnState::Prepared(least_here));
-        s.refs.insert(txn.id, txn.clone());
-        self.bring(s, cx, RowStep::Stand { txn: txn.clone(), time: None });
+        s.refs.insert(txn.id, Standing { txn: txn.clone(), parts: parts.clone() });
+        self.bring_to(s, cx, &parts, || RowStep::Stand { txn: txn.clone(), time: None });
         s.votes.entry(txn.id).or_default().push(sender);
         if !self.propose(s, cx, &Record::Prepare { txn: txn.id, participants, least, writes }) {
             s.votes.remove(&txn.id);
             s.refs.remove(&txn.id);
-            self.bring(s, cx, RowStep::Abort { txn: txn.id });
+            self.bring_to(s, cx, &parts, || RowStep::Abort { txn: txn.id });
             return Err(Refused);
         }
         if !cx.safeguards.prepare_everywhere {

@@ -2,17 +2,18 @@
 
 mod full_disk;
 
-use super::super::rows::Carried;
+use super::super::group_rows::Share;
+use super::super::rows::{Carried, RowQueue};
 use super::*;
 use bytes::Bytes;
 use rauk_cluster::replica::{Contents, Entry, EntryId, Limits};
 use rauk_kernel::{Horizon, Partition};
 use rauk_log::{DatabaseId, Disk, MemoryDisk, RedoOptions, RedoReader, Superblocks};
-use rauk_types::{IndexId, NodeId, Position, ProcessId};
+use rauk_types::{IndexId, Layout, NodeId, Position, ProcessId};
 use std::ops::Bound;
 use std::sync::Arc;
 
-const PARTITION: PartitionId = PartitionId(0);
+const GROUP: GroupId = GroupId(0);
 
 struct World {
     slot: Slot,
@@ -24,13 +25,22 @@ struct World {
     rooms: Rooms,
 }
 
+fn layout() -> Layout {
+    Layout::new(1, 1).expect("a layout")
+}
+
+/// An entry without writes.
+fn nothing() -> Collected {
+    Collected { writes: Bytes::new(), parts: Parts::from_slice(&[0]) }
+}
+
 fn member(number: u16) -> Member {
     Member { node: NodeId(number), process: ProcessId(u32::from(number)) }
 }
 
 fn assignment(view: u64, primary: u16, in_sync: &[u16]) -> Happening {
     Happening::Assigned(Assignment {
-        partition: PARTITION,
+        group: GROUP,
         version: view,
         view: View(view),
         primary: Some(member(primary)),
@@ -66,14 +76,14 @@ impl World {
         let superblocks = Arc::new(Superblocks::load(&disk).unwrap());
         let mut reader = RedoReader::open(&superblocks, options, Lsn(0), Lsn(0)).unwrap();
         while reader.next().unwrap().is_some() {}
-        let replica = Replica::new(PARTITION, member(1), Limits::default(), None);
+        let replica = Replica::new(GROUP, member(1), Limits::default(), None);
         let budget = Arc::new(MemoryBudget::new(1 << 30));
-        let p = Partition::new(PARTITION, budget.clone());
+        let p = Partition::new(PartitionId(0), budget.clone());
         let times = p.times().clone();
         let (table, refs) = (TxnTable::default(), FxHashMap::default());
         World {
-            slot: Slot::new(PARTITION, Beginning { replica, table, refs, whole: true, times }),
-            rows: RowQueue::default(),
+            slot: Slot::new(GROUP, Beginning { replica, table, refs, whole: true, times }),
+            rows: RowQueue::new(Share { layout: layout(), partition: 0 }, []),
             p,
             budget,
             rooms: Rooms::default(),
@@ -103,8 +113,12 @@ impl World {
         let mut cx = Context {
             replicated: false,
             now: self.now,
-            rows: &self.rows,
-            announce: &|| (),
+            rows: &GroupRows {
+                layout: layout(),
+                group: GROUP,
+                queues: std::slice::from_ref(&self.rows),
+                announce: &|_| (),
+            },
             log: &self.log,
             actions,
             safeguards: Safeguards::default(),
@@ -120,9 +134,9 @@ impl World {
         let horizon = Horizon { oldest_snapshot: Timestamp::ZERO, durable: Timestamp::MAX };
         let Carried { slices, serves, failed } = self.rows.carry_out(&mut self.p, horizon);
         self.enter_slot(actions, |slot, s, cx| {
-            slices.into_iter().for_each(|slice| slot.on_slice(s, cx, slice));
+            slices.into_iter().for_each(|slice| slot.on_slice(s, cx, 0, slice));
             if let Some(view) = serves {
-                slot.begin_service(s, cx, view);
+                slot.begin_service(s, cx, 0, view);
             }
             if let Some(what) = failed {
                 slot.fail(s, cx, &what);
@@ -157,7 +171,7 @@ impl World {
 
     fn commit(&mut self, txn: TxnId) -> oneshot::Receiver<Option<Timestamp>> {
         let txn = TxnRef::new(txn);
-        self.enter(|slot, s, cx| slot.commit_alone(s, cx, &txn, Timestamp::ZERO, Bytes::new())).unwrap()
+        self.enter(|slot, s, cx| slot.commit_alone(s, cx, &txn, Timestamp::ZERO, nothing())).unwrap()
     }
 }
 
@@ -192,7 +206,7 @@ fn the_client_of_a_commit_that_was_cut_is_told_when_the_stream_without_it_is_sta
 fn a_new_primary_says_first_what_it_knows_to_be_decided() {
     let mut world = World::new();
     let txn = TxnId::of_process(ProcessId(9), 1);
-    let participants = vec![PARTITION, PartitionId(1)];
+    let participants = vec![GROUP, GroupId(1)];
     let prepare = Record::Prepare { txn, participants, least: Timestamp(3), writes: Bytes::new() };
     let decide = Record::Decide { txn, outcome: Outcome::Committed(Timestamp(4)) };
     world.happens(assignment(1, 2, &[1, 2, 3]));
@@ -215,10 +229,10 @@ fn a_new_primary_says_first_what_it_knows_to_be_decided() {
 fn what_is_cut_in_one_partition_is_prepared_in_another() {
     let txn = TxnRef::new(TxnId::of_process(ProcessId(1), 5));
     let mut worlds = [World::leading(), World::leading()];
-    let participants = vec![PARTITION, PartitionId(1)];
+    let participants = vec![GROUP, GroupId(1)];
     for world in &mut worlds {
         let participants = participants.clone();
-        let vote = world.enter(|slot, s, cx| slot.prepare(s, cx, &txn, participants, Timestamp::ZERO, Bytes::new()));
+        let vote = world.enter(|slot, s, cx| slot.prepare(s, cx, &txn, participants, Timestamp::ZERO, nothing()));
         assert!(vote.is_ok());
     }
     let [cut, _] = &mut worlds;

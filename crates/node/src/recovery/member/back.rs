@@ -1,39 +1,39 @@
 //! Going back to a cut (rules 29, 30): what a directory has of the cut that the cluster has gone back to, and making that all that it has.
 //!
-//! A partition is *held* if the group counts this node among those that had the cut on disk, and the log still has the stream up to the cut's entry. If a copy has taken its place since, the log is
-//! read up to where that began: the cut may be on no other disk. Of a held partition the rows are those that committed at or before the cut's time; whatever committed later is passed over wherever it stands, also before the entry, and what is not decided before the entry did not commit
-//! by then. Its stream ends with the cut's entry. Of any other partition nothing is kept: it gets a copy.
+//! A group is *held* if the control plane counts this node among those that had the cut on disk, and the log still has the stream up to the cut's entry. If a copy has taken its place since, the log is
+//! read up to where that began: the cut may be on no other disk. Of a held group the rows are those that committed at or before the cut's time; whatever committed later is passed over wherever it stands, also before the entry, and what is not decided before the entry did not commit
+//! by then. Its stream ends with the cut's entry. Of any other group nothing is kept: it gets a copy.
 //!
 //! Checkpoints are published only when a cut covers them, so that the rows that restart begins with are never newer than the cut.
 //!
 //! The result is written as a checkpoint at once, with anchors behind the end of the log: what the log has before them counts no more, for ever. The manifest names the recovery; until it does, opening does all
 //! of this again.
 
-use super::{Back, MemberPartition, broken};
+use super::{Back, MemberGroup, broken};
 use crate::checkpoint::SLICE_ROWS;
 use crate::error::NodeError;
 use rauk_cluster::replica::{Contents, EntryId, LogRecord, Restored};
-use rauk_kernel::RowId;
+use rauk_kernel::{Partition, RowId};
 use rauk_log::record::CommitBuilder;
 use rauk_log::{CheckpointWriter, Manifest, RedoLog, Superblocks, checkpoint as files};
-use rauk_types::{PartitionId, TableId, Timestamp};
+use rauk_types::{GroupId, TableId, Timestamp};
 
-/// What one partition goes back to.
+/// What one group goes back to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Goal {
     pub time: Timestamp,
     /// What committed later is passed over.
     pub newest: Timestamp,
     pub entry: EntryId,
-    /// The group counts this node among the holders.
+    /// The control plane counts this node among the holders.
     pub holds: bool,
 }
 
 impl Goal {
-    pub fn of(back: &Back<'_>, partition: u16) -> Goal {
-        let (cut, partition) = (&back.recovery.cut, PartitionId(partition));
+    pub fn of(back: &Back<'_>, group: GroupId) -> Goal {
+        let cut = &back.recovery.cut;
         let newest = if back.keeps_later { Timestamp::MAX } else { cut.time };
-        Goal { time: cut.time, newest, entry: cut.entry(partition), holds: cut.is_holder(partition, back.node) }
+        Goal { time: cut.time, newest, entry: cut.entry(group), holds: cut.is_holder(group, back.node) }
     }
 
     /// How the replica goes on.
@@ -48,30 +48,31 @@ impl Goal {
     }
 }
 
-/// Makes what the partitions have now all that the directory has.
+/// Makes what groups and partitions have now all that the directory has.
 pub(super) fn persist(
     superblocks: &Superblocks,
     log: &RedoLog,
     old: &Manifest,
     recovery: u64,
-    partitions: &mut [MemberPartition],
+    groups: &[MemberGroup],
+    partitions: &mut [Partition],
     tables: &[TableId],
 ) -> Result<Manifest, NodeError> {
     let redo_start = log.end_lsn();
     let mut builder = CommitBuilder::default();
-    for partition in partitions.iter() {
-        let Some(restored) = &partition.restored else { continue };
+    for group in groups {
+        let Some(restored) = &group.restored else { continue };
         let anchor = LogRecord::Anchor {
             last: restored.history.last().copied().unwrap_or_default(),
             stable: restored.stable,
             history: restored.history.clone(),
             kept: Vec::new(),
             contents: restored.contents,
-            state: partition.table.encode(),
+            state: group.table.encode(),
         };
         let bytes = postcard::to_stdvec(&anchor).map_err(|e| broken(&e.to_string()))?;
         builder.clear();
-        builder.stream(partition.partition.id(), &bytes);
+        builder.stream(group.group, &bytes);
         log.append(builder.payload())?;
     }
     let number = old.checkpoint + 1;
@@ -83,7 +84,7 @@ pub(super) fn persist(
             let mut next = Some(RowId(0));
             while let Some(from) = next {
                 let mut failed = None;
-                next = partition.partition.checkpoint_slice(*table, from, SLICE_ROWS, &mut |layout, time, row| {
+                next = partition.checkpoint_slice(*table, from, SLICE_ROWS, &mut |layout, time, row| {
                     failed = failed.take().or(writer.put(*table, layout, time, row).err());
                 });
                 failed.map_or(Ok(()), Err)?;

@@ -1,14 +1,14 @@
-//! Opening the directory of a cluster's node: what each of its partitions had when the process before ended.
+//! Opening the directory of a cluster's node: what each of its groups and partitions had when the process before ended.
 //!
-//! As on a node that is alone there is one redo log and one checkpoint. The log has the records of all partitions' replicas
-//! ([`rauk_log::record::Change::Stream`]), which are read in order by one thread and worked off in parallel, a job a partition ([`replay`]): the
-//! replica's own part ([`Replay`]) says what the records mean, the transaction table decides what they commit, and that goes into the rows. In the end
+//! As on a node that is alone there is one redo log and one checkpoint. The log has the records of all groups' replicas
+//! ([`rauk_log::record::Change::Stream`]), which are read in order by one thread and worked off in parallel, a job a group ([`replay`]): the
+//! replica's own part ([`Replay`]) says what the records mean, the transaction table decides what they commit, and that goes into the rows of the group's partitions, a job each ([`rows`]). In the end
 //! what is prepared and not decided stands beside the rows again, under its locks.
 //!
-//! A checkpoint has rows of whole partitions only, and keeps the log from the beginning of copies that were under way. A partition whose copy did not come
+//! A checkpoint has rows of whole groups only, and keeps the log from the beginning of copies that were under way. A group whose copy did not come
 //! to its end is empty when it is opened, and gets a new one.
 //!
-//! A log that lacks entries of a partition's stream has nothing of that partition ([`MemberPartition::hole`]): it is empty when it is opened, and whether that is allowed depends on what other nodes have.
+//! A log that lacks entries of a group's stream has nothing of that group ([`MemberGroup::hole`]): it is empty when it is opened, and whether that is allowed depends on what other nodes have.
 //!
 //! A log whose end is damaged is cut there. The superblocks say so until the cluster has been told (rule 37).
 //!
@@ -16,22 +16,24 @@
 
 mod back;
 mod replay;
+mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::{Shared, broken, for_each_partition, load, warn_of_doubtful_end};
+use super::{Shared, broken, load, warn_of_doubtful_end};
 use crate::database::Config;
 use crate::error::NodeError;
+use crate::member::slot::Standing;
 use crate::runtime::Runtime;
 use back::Goal;
 use parking_lot::Mutex;
 use rauk_cluster::TxnTable;
 use rauk_cluster::replica::{Contents, EntryId, Restored};
-use rauk_kernel::{MemoryBudget, Partition, TxnRef};
+use rauk_kernel::{MemoryBudget, Partition};
 use rauk_log::{DatabaseId, Manifest, RedoLog, RedoOptions, RedoReader, Superblocks, fault};
 use rauk_manage::group::Recovery;
-use rauk_types::{NodeId, PartitionId, TableId, TableSchema, TxnId};
-use replay::StreamReplay;
+use rauk_types::{GroupId, Layout, NodeId, PartitionId, TableId, TableSchema, TxnId};
+use replay::Replaying;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,7 +45,9 @@ pub struct MemberParts {
     pub log: RedoLog,
     pub budget: Arc<MemoryBudget>,
     /// By number.
-    pub partitions: Vec<MemberPartition>,
+    pub partitions: Vec<Partition>,
+    /// By number.
+    pub groups: Vec<MemberGroup>,
     /// Tables that the log or the checkpoint has rows of and the catalog has not: they were dropped, if the catalog is as new as the log. If one of
     /// them has a number that the catalog has not given out yet, rows are missing, and the directory must be opened again with a newer catalog.
     pub passed_over: BTreeSet<TableId>,
@@ -58,27 +62,40 @@ pub struct Back<'a> {
     pub keeps_later: bool,
 }
 
-/// One partition, as its replica goes on.
-pub struct MemberPartition {
-    pub partition: Partition,
+/// One group, as its replica goes on.
+pub struct MemberGroup {
+    pub group: GroupId,
     pub table: TxnTable,
     /// `None`: the log says nothing of it.
     pub restored: Option<Restored>,
-    /// The log lacks entries of the stream, so that nothing of the partition is here: what was found.
+    /// The log lacks entries of the stream, so that nothing of the group is here: what was found.
     pub hole: Option<String>,
-    /// Transactions that are not decided; their writes stand in the partition.
-    pub pending: BTreeMap<TxnId, TxnRef>,
+    /// Transactions that are not decided; their writes stand in partitions.
+    pub pending: BTreeMap<TxnId, Standing>,
 }
 
-impl MemberPartition {
+impl MemberGroup {
     /// The last entry of its stream.
     pub fn last(&self) -> EntryId {
         let last = |restored: &Restored| restored.kept.last().map(|e| e.id).or(restored.history.last().copied());
         self.restored.as_ref().and_then(last).unwrap_or_default()
     }
+
+    /// Whether it is exactly as the cut has it that the cluster has gone back to.
+    pub fn is_held(&self, recovery: &Recovery) -> bool {
+        let entry = recovery.cut.entry(self.group);
+        match &self.restored {
+            None => entry == EntryId::default(),
+            Some(restored) => {
+                let last = restored.history.last().copied().unwrap_or_default();
+                let ends = restored.kept.last().is_none_or(|e| e.id == entry);
+                restored.contents == Contents::Whole && last == entry && ends
+            }
+        }
+    }
 }
 
-/// Opens or makes the directory of a node of `cluster`, which has so many partitions in all; its superblocks have been
+/// Opens or makes the directory of a node of `cluster`, which has these partitions and groups; its superblocks have been
 /// loaded just now. `tables`: those of a catalog that is as new as the log. Their indexes are filled when this returns.
 /// `back`: the cluster's last recovery; a directory that has not carried it out goes back to its cut ([`back`]).
 /// `progress` gets a line now and then while that takes long.
@@ -88,16 +105,17 @@ pub fn open_member(
     superblocks: Arc<Superblocks>,
     runtime: &dyn Runtime,
     cluster: DatabaseId,
-    partitions: u16,
+    layout: Layout,
     tables: &[Arc<TableSchema>],
     back: Back<'_>,
     progress: &dyn Fn(&str),
 ) -> Result<MemberParts, NodeError> {
     let start = runtime.now();
     let recovery = back.recovery;
+    let partitions = layout.partitions().end;
     let manifest = manifest(config, &superblocks, cluster, partitions, recovery.number)?;
     let goes_back = manifest.recovery != recovery.number;
-    let goal = |number: u16| goes_back.then(|| Goal::of(&back, number));
+    let goal = |group: GroupId| goes_back.then(|| Goal::of(&back, group));
     let budget = Arc::new(MemoryBudget::new(config.memory_limit));
     let shared = Arc::new(Shared {
         partitions: (0..partitions)
@@ -111,10 +129,8 @@ pub fn open_member(
     fault::point("node.recovery.after_checkpoint").map_err(|e| broken(&e.to_string()))?;
     let options = RedoOptions { segment_bytes: config.segment_bytes, ..RedoOptions::new(cluster) };
     let mut reader = RedoReader::open(&superblocks, options, manifest.redo_start, manifest.redo_durable)?;
-    let streams: Vec<_> =
-        (0..partitions).map(|number| Mutex::new(StreamReplay::new(runtime.now(), goal(number)))).collect();
-    let streams = Arc::new(streams);
-    replay::redo(&mut reader, runtime, &shared, &streams, progress)?;
+    let replaying = Arc::new(Replaying::new(layout, runtime.now(), goal));
+    replay::redo(&mut reader, runtime, &shared, &replaying, progress)?;
     if reader.doubtful_end().is_some() {
         warn_of_doubtful_end(&reader);
         // The log notes it on disk before it cuts, and until the cluster has been told.
@@ -123,16 +139,7 @@ pub fn open_member(
     let log = reader.into_log(manifest.last_time)?;
     fault::point("node.recovery.after_redo").map_err(|e| broken(&e.to_string()))?;
 
-    let schemas = Arc::new(tables.to_vec());
-    let (ended, jobs) = (Arc::new(Mutex::new(BTreeMap::new())), streams.clone());
-    let results = ended.clone();
-    for_each_partition(runtime, &shared, move |shared, number| {
-        let stream = std::mem::replace(&mut *jobs[number].lock(), StreamReplay::new(start, None));
-        let mut partition = shared.partitions[number].lock();
-        let end = stream.finish(&mut partition, &shared.known, &schemas);
-        results.lock().insert(number, end.map_err(|what| broken(&format!("partition {number}: {what}")))?);
-        Ok(())
-    })?;
+    let ended = replay::finish(runtime, &shared, &replaying, tables)?;
     let rows = shared.rows.load(Ordering::Relaxed);
     if rows > 0 {
         let seconds = (runtime.now() - start).as_secs_f64();
@@ -140,45 +147,35 @@ pub fn open_member(
     }
     let still_running = || broken("a recovery job is still running");
     let shared = Arc::into_inner(shared).ok_or_else(still_running)?;
-    let mut ended = std::mem::take(&mut *ended.lock());
-    let mut parts =
-        MemberParts { superblocks, manifest, log, budget, partitions: Vec::new(), passed_over: BTreeSet::new() };
-    for (number, partition) in shared.partitions.into_iter().enumerate() {
-        let end = ended.remove(&number).ok_or_else(still_running)?;
-        parts.passed_over.extend(end.passed_over);
-        let partition = partition.into_inner();
-        parts.partitions.push(MemberPartition {
-            partition,
-            table: end.table,
-            restored: end.restored,
-            hole: end.hole.map(|what| format!("partition {number}: {what}")),
-            pending: end.pending,
-        });
-    }
+    let replaying = Arc::into_inner(replaying).ok_or_else(still_running)?;
+    let group = |(group, end): (GroupId, replay::Ended)| MemberGroup {
+        group,
+        table: end.table,
+        restored: end.restored,
+        hole: end.hole.map(|what| format!("group {}: {what}", group.0)),
+        pending: end.pending.into_iter().map(|u| (u.txn.id, Standing { txn: u.txn, parts: u.parts })).collect(),
+    };
+    let mut parts = MemberParts {
+        superblocks,
+        manifest,
+        log,
+        budget,
+        partitions: shared.partitions.into_iter().map(Mutex::into_inner).collect(),
+        groups: layout.groups().map(GroupId).zip(ended).map(group).collect(),
+        passed_over: replaying.rows.into_iter().flat_map(|rows| rows.into_inner().passed_over).collect(),
+    };
     if goes_back {
         let ids: Vec<TableId> = tables.iter().map(|t| t.id).collect();
-        let MemberParts { superblocks, manifest, log, partitions, .. } = &mut parts;
-        *manifest = back::persist(superblocks, log, manifest, recovery.number, partitions, &ids)?;
-        let held = partitions.iter().filter(|p| is_held(p, recovery)).count();
+        let MemberParts { superblocks, manifest, log, partitions, groups, .. } = &mut parts;
+        *manifest = back::persist(superblocks, log, manifest, recovery.number, groups, partitions, &ids)?;
+        let held = groups.iter().filter(|group| group.is_held(recovery)).count();
         let (number, time) = (recovery.number, recovery.cut.time.0);
         progress(&format!(
-            "recovery {number}: back at the cut at time {time}, with {held} of {} partitions",
-            partitions.len()
+            "recovery {number}: back at the cut at time {time}, with {held} of {} replication groups",
+            groups.len()
         ));
     }
     Ok(parts)
-}
-
-/// Whether a partition is exactly as the cut has it that the cluster has gone back to.
-pub fn is_held(partition: &MemberPartition, recovery: &Recovery) -> bool {
-    let entry = recovery.cut.entry(partition.partition.id());
-    match &partition.restored {
-        None => entry == EntryId::default(),
-        Some(restored) => {
-            let last = restored.history.last().copied().unwrap_or_default();
-            restored.contents == Contents::Whole && last == entry && restored.kept.last().is_none_or(|e| e.id == entry)
-        }
-    }
 }
 
 fn empty(

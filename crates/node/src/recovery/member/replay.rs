@@ -1,4 +1,7 @@
-//! Replaying the streams: the log's records, partition by partition, into transaction table and rows.
+//! Replaying the streams: the log's records, group by group, into transaction tables, and what these say into rows.
+//!
+//! A round has two parts. First each group's stream is worked off, all groups at once ([`StreamReplay`]): that comes to
+//! steps for its partitions. Then these take them, all partitions at once ([`RowReplay`]).
 //!
 //! *What is known to be stable.* A follower writes an entry into its log before it may know more than that the entries before the last message are stable, so that
 //! the end of a log may have entries that are stable and are not called so. For most of them that does not matter: they stand as pending until
@@ -6,24 +9,25 @@
 //! the next transaction only when the entry before is stable, or decided by a later entry of the stream. So what is written over is committed here.
 //!
 //! *A hole.* Earlier builds could log an entry although the one before it had found no room. The log then has the stream up to the hole only, and the process may have acknowledged what is behind it. So nothing of the
-//! partition counts, up to the beginning of a later copy; the caller says whether another node has all of it ([`Ended::hole`]).
+//! group counts, up to the beginning of a later copy; the caller says whether another node has all of it ([`Ended::hole`]).
 
 use super::super::writes::{self, WritesError};
-use super::super::{Shared, broken, for_each_partition};
+use super::super::{Shared, broken, for_each, for_each_partition};
 use super::back::Goal;
+use super::rows::{RowReplay, RowWork};
 use crate::error::NodeError;
+use crate::member::group_rows::{Parts, written};
 use crate::runtime::Runtime;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rauk_cluster::replica::{Contents, Entry, Limits, LogRecord, Replay, ReplayError, Restored, Step};
 use rauk_cluster::{Effect, Record, TxnTable};
-use rauk_kernel::{Partition, TxnRef, TxnState, Write};
+use rauk_kernel::{TxnRef, TxnState, Write, slice_partition};
 use rauk_log::RedoReader;
 use rauk_log::record::{Change, changes};
 use rauk_types::row::sparse::read_sparse;
-use rauk_types::{KeyDef, Position, RowView, TableId, TableSchema, TxnId};
+use rauk_types::{GroupId, KeyDef, Layout, Position, RowView, TableId, TableSchema, TxnId};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,32 +39,59 @@ const ROUND_BYTES: usize = 32 << 20;
 /// What is wrong, in words: the caller says in which partition.
 type Wrong = String;
 
-/// A round's records, by partition.
+/// A round's records, by group.
 struct Round {
     bytes: Vec<u8>,
     records: Vec<Vec<Range<usize>>>,
+}
+
+/// What a replay works on: the streams by group, the rows by partition.
+pub(super) struct Replaying {
+    pub layout: Layout,
+    pub streams: Vec<Mutex<StreamReplay>>,
+    pub rows: Vec<Mutex<RowReplay>>,
+}
+
+impl Replaying {
+    pub fn new(layout: Layout, now: Duration, goal: impl Fn(GroupId) -> Option<Goal>) -> Replaying {
+        let stream = |group| Mutex::new(StreamReplay::new(layout, group, now, goal(group)));
+        let rows = |partition| Mutex::new(RowReplay::new(layout, partition));
+        Replaying {
+            layout,
+            streams: layout.groups().map(GroupId).map(stream).collect(),
+            rows: layout.partitions().map(rows).collect(),
+        }
+    }
+
+    /// Gives the partitions of a group what its stream has come to.
+    fn hand_out(&self, work: Vec<(u16, RowWork)>) {
+        for (partition, work) in work {
+            self.rows[usize::from(partition)].lock().push(work);
+        }
+    }
 }
 
 pub(super) fn redo(
     reader: &mut RedoReader,
     runtime: &dyn Runtime,
     shared: &Arc<Shared>,
-    streams: &Arc<Vec<Mutex<StreamReplay>>>,
+    replaying: &Arc<Replaying>,
     progress: &dyn Fn(&str),
 ) -> Result<(), NodeError> {
     loop {
-        let (round, ended) = read_round(reader, shared.partitions.len())?;
-        let streams = streams.clone();
-        for_each_partition(runtime, shared, move |shared, number| {
-            let mut stream = streams[number].lock();
-            let mut partition = shared.partitions[number].lock();
-            for range in &round.records[number] {
-                let done = stream.record(&round.bytes[range.clone()], &mut partition, &shared.known);
-                done.map_err(|what| broken(&format!("partition {number}: {what}")))?;
+        let (round, ended) = read_round(reader, replaying.streams.len())?;
+        let streams = replaying.clone();
+        for_each(streams.streams.len(), runtime, shared, move |shared, group| {
+            let mut stream = streams.streams[group].lock();
+            for range in &round.records[group] {
+                let done = stream.record(&round.bytes[range.clone()]);
+                done.map_err(|what| broken(&format!("group {group}: {what}")))?;
             }
-            shared.rows.fetch_add(round.records[number].len() as u64, Ordering::Relaxed);
+            shared.rows.fetch_add(round.records[group].len() as u64, Ordering::Relaxed);
+            streams.hand_out(stream.take_work());
             Ok(())
         })?;
+        take_in(runtime, shared, replaying)?;
         if ended {
             return Ok(());
         }
@@ -70,24 +101,66 @@ pub(super) fn redo(
     }
 }
 
-fn read_round(reader: &mut RedoReader, partitions: usize) -> Result<(Round, bool), NodeError> {
-    let mut round = Round { bytes: Vec::new(), records: (0..partitions).map(|_| Vec::new()).collect() };
+/// The partitions take in what the streams have come to.
+fn take_in(runtime: &dyn Runtime, shared: &Arc<Shared>, replaying: &Arc<Replaying>) -> Result<(), NodeError> {
+    let rows = replaying.clone();
+    for_each_partition(runtime, shared, move |shared, number| {
+        let mut partition = shared.partitions[number].lock();
+        let done = rows.rows[number].lock().take_in(&mut partition, &shared.known);
+        done.map_err(|what| broken(&format!("partition {number}: {what}")))
+    })
+}
+
+/// All records were there: completes the streams, then the rows, and puts beside these what is not decided.
+pub(super) fn finish(
+    runtime: &dyn Runtime,
+    shared: &Arc<Shared>,
+    replaying: &Arc<Replaying>,
+    tables: &[Arc<TableSchema>],
+) -> Result<Vec<Ended>, NodeError> {
+    let ended: Arc<Vec<Mutex<Option<Ended>>>> = Arc::new(replaying.streams.iter().map(|_| Mutex::default()).collect());
+    let (streams, tables, results) = (replaying.clone(), Arc::new(tables.to_vec()), ended.clone());
+    for_each(streams.streams.len(), runtime, shared, move |_, group| {
+        let end = streams.streams[group].lock().finish(&tables);
+        let end = end.map_err(|what| broken(&format!("group {group}: {what}")))?;
+        streams.hand_out(streams.streams[group].lock().take_work());
+        *results[group].lock() = Some(end);
+        Ok(())
+    })?;
+    take_in(runtime, shared, replaying)?;
+    let (rows, results) = (replaying.clone(), ended.clone());
+    for_each_partition(runtime, shared, move |shared, number| {
+        let group = usize::from(rows.layout.group_of(number as u16).0);
+        let (is_empty, pending) = match &*results[group].lock() {
+            Some(end) => (end.is_empty, end.pending.clone()),
+            None => return Err(broken("a recovery job is still running")),
+        };
+        let mut partition = shared.partitions[number].lock();
+        let done = rows.rows[number].lock().finish(&mut partition, &shared.known, is_empty, &pending);
+        done.map_err(|what| broken(&format!("partition {number}: {what}")))
+    })?;
+    let still_running = || broken("a recovery job is still running");
+    ended.iter().map(|end| end.lock().take().ok_or_else(still_running)).collect()
+}
+
+fn read_round(reader: &mut RedoReader, groups: usize) -> Result<(Round, bool), NodeError> {
+    let mut round = Round { bytes: Vec::new(), records: (0..groups).map(|_| Vec::new()).collect() };
     while round.bytes.len() < ROUND_BYTES {
         let Some(entry) = reader.next()? else { return Ok((round, true)) };
         for change in changes(entry.payload) {
             let at = entry.start.0;
             match change.map_err(|e| broken(&format!("redo record at position {at}: {e}")))? {
-                Change::Stream { partition, bytes } => {
-                    let list = round.records.get_mut(usize::from(partition.0));
-                    let list = list.ok_or_else(|| broken(&format!("partition {} in the redo log", partition.0)))?;
+                Change::Stream { group, bytes } => {
+                    let list = round.records.get_mut(usize::from(group.0));
+                    let list = list.ok_or_else(|| broken(&format!("group {} in the redo log", group.0)))?;
                     let start = round.bytes.len();
                     round.bytes.extend_from_slice(bytes);
                     list.push(start..round.bytes.len());
                 }
-                // Counters are the manage group's.
+                // Counters are the control plane's.
                 Change::Counter { .. } => {}
                 Change::Put { .. } | Change::Sparse { .. } | Change::Delete { .. } => {
-                    let what = format!("redo record at position {at} changes rows outside of any partition's stream");
+                    let what = format!("redo record at position {at} changes rows outside of any group's stream");
                     return Err(broken(&what));
                 }
             }
@@ -96,8 +169,10 @@ fn read_round(reader: &mut RedoReader, partitions: usize) -> Result<(Round, bool
     Ok((round, false))
 }
 
-/// One partition's stream so far.
+/// One group's stream so far.
 pub(super) struct StreamReplay {
+    layout: Layout,
+    group: GroupId,
     replay: Replay,
     table: TxnTable,
     now: Duration,
@@ -111,25 +186,39 @@ pub(super) struct StreamReplay {
     replaced: bool,
     /// Entries are missing in the log: what was found.
     hole: Option<Wrong>,
-    passed_over: BTreeSet<TableId>,
+    /// What it has come to for the rows of its partitions.
+    work: Vec<(u16, RowWork)>,
     // Buffers that are used again.
     steps: Vec<Step>,
     effects: Vec<Effect>,
 }
 
-/// What a partition's stream has come to.
+/// A transaction that is not decided.
+#[derive(Clone)]
+pub(super) struct Undecided {
+    pub txn: TxnRef,
+    pub writes: Bytes,
+    /// Where it has writes.
+    pub parts: Parts,
+}
+
+/// What a group's stream has come to.
 pub(super) struct Ended {
     pub table: TxnTable,
     pub restored: Option<Restored>,
-    /// The log lacks entries of the stream, so that nothing of the partition is here.
+    /// The log lacks entries of the stream, so that nothing of the group is here.
     pub hole: Option<Wrong>,
-    pub pending: BTreeMap<TxnId, TxnRef>,
-    pub passed_over: BTreeSet<TableId>,
+    /// Nothing of the rows counts.
+    pub is_empty: bool,
+    /// In the order in which they stand beside the rows.
+    pub pending: Vec<Undecided>,
 }
 
 impl StreamReplay {
-    pub fn new(now: Duration, goal: Option<Goal>) -> StreamReplay {
+    fn new(layout: Layout, group: GroupId, now: Duration, goal: Option<Goal>) -> StreamReplay {
         StreamReplay {
+            layout,
+            group,
             replay: Replay::new(Limits::default().kept_bytes),
             table: TxnTable::default(),
             now,
@@ -138,13 +227,17 @@ impl StreamReplay {
             goal,
             replaced: false,
             hole: None,
-            passed_over: BTreeSet::new(),
+            work: Vec::new(),
             steps: Vec::new(),
             effects: Vec::new(),
         }
     }
 
-    fn record(&mut self, bytes: &[u8], partition: &mut Partition, known: &FxHashSet<TableId>) -> Result<(), Wrong> {
+    fn take_work(&mut self) -> Vec<(u16, RowWork)> {
+        std::mem::take(&mut self.work)
+    }
+
+    fn record(&mut self, bytes: &[u8]) -> Result<(), Wrong> {
         let record: LogRecord =
             postcard::from_bytes(bytes).map_err(|e| format!("a record of its stream is none: {e}"))?;
         let (is_reset, is_whole) = (matches!(record, LogRecord::Reset { .. }), matches!(record, LogRecord::Whole));
@@ -162,7 +255,7 @@ impl StreamReplay {
             if let Step::State { .. } = step {
                 self.headless = begins_in_a_copy;
             }
-            self.step(step, partition, known)?;
+            self.step(step)?;
         }
         self.steps = steps;
         match pushed {
@@ -193,11 +286,11 @@ impl StreamReplay {
         Ok(())
     }
 
-    fn step(&mut self, step: Step, partition: &mut Partition, known: &FxHashSet<TableId>) -> Result<(), Wrong> {
+    fn step(&mut self, step: Step) -> Result<(), Wrong> {
         match step {
             Step::State { state } => self.take_state(&state)?,
             Step::Reset { state } => {
-                partition.clear();
+                self.work.extend(self.layout.partitions_of(self.group).map(|partition| (partition, RowWork::Clear)));
                 self.headless = false;
                 self.take_state(&state)?;
             }
@@ -208,12 +301,15 @@ impl StreamReplay {
             Step::Cut { after } => self.table.on_cut(after, &mut self.effects),
             Step::Stable { upto } => self.table.on_stable(upto, &mut self.effects),
             Step::Install { rows } => {
-                let passed_over = &mut self.passed_over;
-                let taken = partition.restore_slice(&rows, &mut |table| pass(known, passed_over, table));
-                taken.map_err(|e| e.to_string())?;
+                let all = self.layout.partitions_of(self.group);
+                let partition = slice_partition(&rows).map_or(all.start, |partition| partition.0);
+                if !all.contains(&partition) {
+                    return Err(format!("a copy has rows of partition {partition}, which is another group's"));
+                }
+                self.work.push((partition, RowWork::Install { rows }));
             }
         }
-        self.commit(partition, known)
+        self.commit()
     }
 
     fn take_state(&mut self, state: &Bytes) -> Result<(), Wrong> {
@@ -222,29 +318,25 @@ impl StreamReplay {
     }
 
     /// Puts in what has been committed. What is prepared waits for the end.
-    fn commit(&mut self, partition: &mut Partition, known: &FxHashSet<TableId>) -> Result<(), Wrong> {
+    fn commit(&mut self) -> Result<(), Wrong> {
         for effect in self.effects.drain(..) {
             if let Effect::Commit { txn, time, writes } = effect {
                 if self.goal.is_some_and(|goal| time > goal.newest) {
                     continue;
                 }
-                let passed_over = &mut self.passed_over;
-                writes::restore(partition, &writes, time, &mut |table| pass(known, passed_over, table))
-                    .map_err(|e| format!("transaction {}: {e}", txn.0))?;
+                let parts = written(self.layout, self.group, &writes);
+                for partition in parts.map_err(|what| format!("transaction {}: {what}", txn.0))? {
+                    self.work.push((partition, RowWork::Restore { txn, time, writes: writes.clone() }));
+                }
             }
         }
         Ok(())
     }
 
-    /// All records were there: completes the rows and puts beside them what is not decided.
-    pub fn finish(
-        mut self,
-        partition: &mut Partition,
-        known: &FxHashSet<TableId>,
-        tables: &[Arc<TableSchema>],
-    ) -> Result<Ended, Wrong> {
+    /// All records were there.
+    fn finish(&mut self, tables: &[Arc<TableSchema>]) -> Result<Ended, Wrong> {
         if let Some(goal) = self.goal {
-            return self.go_back(goal, partition, known);
+            return self.go_back(goal);
         }
         let replay = std::mem::replace(&mut self.replay, Replay::new(0));
         let last = replay.last().position;
@@ -252,25 +344,23 @@ impl StreamReplay {
         if let Some(restored) = restored.as_mut().filter(|_| self.headless || self.hole.is_some()) {
             restored.contents = Contents::Partial;
         }
-        let mut pending = BTreeMap::new();
-        if restored.as_ref().is_some_and(|r| r.contents == Contents::Partial) {
-            // The next copy begins with nothing.
-            partition.clear();
-        } else {
+        // The next copy begins with nothing.
+        let is_empty = restored.as_ref().is_some_and(|r| r.contents == Contents::Partial);
+        let mut pending = Vec::new();
+        if !is_empty {
             let stable = restored.as_ref().map_or(Position(0), |r| r.stable);
-            self.commit_what_is_written_over(stable, last, partition, known, tables)?;
-            partition.finish_restore().map_err(|stop| format!("{stop:?}"))?;
+            self.commit_what_is_written_over(stable, last, tables)?;
             for effect in self.table.pending() {
                 let Effect::Adopt { txn, least, writes } = effect else { continue };
+                let parts = written(self.layout, self.group, &writes);
+                let parts = parts.map_err(|what| format!("transaction {}, which is prepared: {what}", txn.0))?;
                 let adopted = TxnRef::new(txn);
                 adopted.status.set(TxnState::Prepared(least));
-                let passed_over = &mut self.passed_over;
-                writes::adopt(partition, &adopted, &writes, &mut |table| pass(known, passed_over, table))
-                    .map_err(|e| format!("transaction {}, which is prepared: {e}", txn.0))?;
-                pending.insert(txn, adopted);
+                pending.push(Undecided { txn: adopted, writes, parts });
             }
         }
-        Ok(Ended { table: self.table, restored, hole: self.hole, pending, passed_over: self.passed_over })
+        let (table, hole) = (std::mem::take(&mut self.table), self.hole.take());
+        Ok(Ended { table, restored, hole, is_empty, pending })
     }
 
     /// Whether what the log has said so far is all that the cut has, with nothing that came to rows past the log.
@@ -282,22 +372,18 @@ impl StreamReplay {
     }
 
     /// All records were there, and of them only what the cut has counts.
-    fn go_back(mut self, goal: Goal, partition: &mut Partition, known: &FxHashSet<TableId>) -> Result<Ended, Wrong> {
+    fn go_back(&mut self, goal: Goal) -> Result<Ended, Wrong> {
         let Goal { time, entry, .. } = goal;
         let held = self.holds_goal();
-        if held {
+        let table = if held {
             self.table.on_stable(entry.position, &mut self.effects);
-            self.commit(partition, known)?;
-            partition.finish_restore().map_err(|stop| format!("{stop:?}"))?;
+            self.commit()?;
+            TxnTable::at_cut(entry.position, time, entry.view)
         } else {
-            partition.clear();
-        }
-        let table = match held {
-            true => TxnTable::at_cut(entry.position, time, entry.view),
-            false => TxnTable::default(),
+            TxnTable::default()
         };
-        let (restored, passed_over) = (goal.restored(held), self.passed_over);
-        Ok(Ended { table, restored, hole: None, pending: BTreeMap::new(), passed_over })
+        let restored = goal.restored(held);
+        Ok(Ended { table, restored, hole: None, is_empty: !held, pending: Vec::new() })
     }
 
     /// Takes for stable what lies behind `stable`, until nothing is pending that another pending transaction writes over.
@@ -305,8 +391,6 @@ impl StreamReplay {
         &mut self,
         stable: Position,
         last: Position,
-        partition: &mut Partition,
-        known: &FxHashSet<TableId>,
         tables: &[Arc<TableSchema>],
     ) -> Result<(), Wrong> {
         let mut proven = self.written_over(tables)?;
@@ -322,7 +406,7 @@ impl StreamReplay {
                     proven.remove(txn);
                 }
             }
-            self.commit(partition, known)?;
+            self.commit()?;
         }
         Ok(())
     }
@@ -341,7 +425,7 @@ impl StreamReplay {
         let mut writers: FxHashMap<(TableId, Vec<u8>), TxnId> = FxHashMap::default();
         for effect in &pending {
             let Effect::Adopt { txn, writes, .. } = effect else { continue };
-            let visited = writes::visit(writes, &mut |table| !keys.contains_key(&table), &mut |table, write| {
+            let visited = writes::visit(writes, None, &mut |table| !keys.contains_key(&table), &mut |table, write| {
                 let (schema, primary) = &keys[&table];
                 let key = match write {
                     Write::Delete { key } => key.to_vec(),
@@ -371,13 +455,4 @@ impl StreamReplay {
 
 fn decode(entry: &Entry) -> Result<Record, Wrong> {
     Record::decode(&entry.record).ok_or_else(|| format!("entry {} of its stream is none", entry.id.position.0))
-}
-
-/// Whether a table is not in the catalog.
-fn pass(known: &FxHashSet<TableId>, passed_over: &mut BTreeSet<TableId>, table: TableId) -> bool {
-    let unknown = !known.contains(&table);
-    if unknown {
-        passed_over.insert(table);
-    }
-    unknown
 }

@@ -15,6 +15,9 @@ pub struct ClusterFile {
     pub dir: PathBuf,
     pub replicas: u8,
     pub partitions: u16,
+    /// Replication groups; `None`: as many as partitions.
+    #[serde(default)]
+    pub groups: Option<u16>,
     /// Flags of `rauk start` that all nodes have.
     pub flags: Vec<String>,
     pub nodes: Vec<NodeEntry>,
@@ -95,6 +98,7 @@ mod tests {
             dir: directory.path().into(),
             replicas: 2,
             partitions: 8,
+            groups: Some(4),
             flags: vec!["--memory-limit".into(), "64MiB".into()],
             nodes: vec![NodeEntry {
                 number: 1,

@@ -59,6 +59,7 @@ pub fn command() -> Command {
                         .default_value("2"),
                 )
                 .arg(number("partitions", "Partitions [default: two a data node, at least 8]"))
+                .arg(number("groups", "Replication groups of these [default: one a partition]"))
                 .arg(
                     Arg::new("memory")
                         .long("memory-limit")

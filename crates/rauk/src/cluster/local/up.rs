@@ -32,6 +32,7 @@ pub struct Wish {
     pub manage: u16,
     pub replicas: u8,
     pub partitions: Option<u16>,
+    pub groups: Option<u16>,
     pub flags: Vec<String>,
 }
 
@@ -56,6 +57,7 @@ impl Wish {
             manage: number("manage").unwrap_or(0),
             replicas: *arguments.get_one::<u8>("replicas").expect("has a default"),
             partitions: number("partitions").filter(|n| *n > 0),
+            groups: number("groups").filter(|n| *n > 0),
             flags,
         };
         Ok(wish)
@@ -166,6 +168,7 @@ fn lay_out(wish: &Wish, dir: &Path) -> Result<ClusterFile, String> {
     let cluster = ClusterFile {
         replicas: wish.replicas,
         partitions: wish.partitions.unwrap_or((data_nodes * 2).max(8)),
+        groups: wish.groups,
         flags: wish.flags.clone(),
         nodes: (1..).zip(&layout).map(entry).collect(),
         dir,
@@ -195,7 +198,10 @@ fn command(cluster: &ClusterFile, entry: &NodeEntry) -> Result<Command, String> 
     let members = cluster.nodes.iter().filter(|n| n.number != entry.number && n.ports.cluster != 0);
     let members: Vec<String> = members.map(|n| format!("127.0.0.1:{}", n.ports.cluster)).collect();
     match members.is_empty() {
-        true => command.args(["--replicas", &cluster.replicas.to_string()]),
+        true => {
+            let groups = cluster.groups.unwrap_or(0).to_string();
+            command.args(["--replicas", &cluster.replicas.to_string(), "--groups", &groups])
+        }
         false => command.args(["--join", &members.join(",")]),
     };
     command.args(&cluster.flags);
@@ -279,7 +285,7 @@ mod tests {
     use super::*;
 
     fn wish(nodes: u16, data: u16, sql: u16, manage: u16, replicas: u8) -> Wish {
-        Wish { nodes, data, sql, manage, replicas, partitions: None, flags: Vec::new() }
+        Wish { nodes, data, sql, manage, replicas, partitions: None, groups: None, flags: Vec::new() }
     }
 
     #[test]

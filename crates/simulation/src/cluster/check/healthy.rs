@@ -1,4 +1,4 @@
-//! Promise: *without faults the cluster becomes whole by itself*: every node is up, every partition is led and has all its replicas, on as many nodes as were asked for.
+//! Promise: *without faults the cluster becomes whole by itself*: every node is up, every group is led and has all its replicas, on as many nodes as were asked for.
 use super::Verdict;
 use rauk_manage::group::{Colour, Group, Life, RoleKind};
 use rauk_types::NodeId;
@@ -17,22 +17,22 @@ pub fn check(group: &Group, nodes: usize) -> Verdict {
     let config = group.config.as_ref().ok_or("there is no cluster yet")?;
     let data: BTreeSet<NodeId> =
         present.iter().filter(|(_, state)| state.roles.contains(&RoleKind::Data)).map(|(node, _)| **node).collect();
-    if group.partitions.len() != usize::from(config.partitions) + 1 {
-        return Err(format!("there are {} partitions", group.partitions.len()));
+    if group.replication_groups.len() != config.layout().groups().len() {
+        return Err(format!("there are {} groups", group.replication_groups.len()));
     }
-    for (number, state) in group.partitions.iter().enumerate() {
-        let everywhere = number == usize::from(config.partitions);
+    for (number, state) in group.replication_groups.iter().enumerate() {
+        let everywhere = number + 1 == group.replication_groups.len();
         let wanted = if everywhere { data.len() } else { data.len().min(config.replicas.into()) };
         let placed: BTreeSet<NodeId> = state.placed.iter().copied().collect();
         let in_sync: BTreeSet<NodeId> = state.in_sync.iter().map(|member| member.node).collect();
         if state.primary.is_none() {
-            return Err(format!("partition {number} has no primary: {state:?}"));
+            return Err(format!("group {number} has no primary: {state:?}"));
         }
         if placed.len() != wanted || placed != in_sync {
-            return Err(format!("partition {number} wants {wanted} replicas: {state:?}"));
+            return Err(format!("group {number} wants {wanted} replicas: {state:?}"));
         }
         if let Some(member) = state.in_sync.iter().find(|member| !group.is_up(member.process)) {
-            return Err(format!("partition {number} counts on {member:?}, which is no more: {state:?}"));
+            return Err(format!("group {number} counts on {member:?}, which is no more: {state:?}"));
         }
     }
     let health = group.health();
@@ -46,9 +46,9 @@ pub fn check(group: &Group, nodes: usize) -> Verdict {
 mod tests {
     use super::*;
     use rauk_manage::group::{
-        ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, GroupCommand, PartitionState,
+        ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, GroupCommand, ReplicationGroup,
     };
-    use rauk_types::{Member, PartitionId, ProcessId, View};
+    use rauk_types::{GroupId, Member, ProcessId, View};
 
     /// Two data nodes that hold everything.
     fn whole() -> Group {
@@ -57,6 +57,7 @@ mod tests {
             id: [1; 16],
             name: "sim".to_string(),
             partitions: 1,
+            groups: None,
             replicas: 2,
             durability: ClusterDurability::Fsync,
             replace_after: DEFAULT_REPLACE_AFTER,
@@ -84,10 +85,10 @@ mod tests {
         }
         let members: Vec<Member> =
             group.nodes.iter().map(|(node, state)| Member { node: *node, process: state.process }).collect();
-        for (at, state) in group.partitions.iter_mut().enumerate() {
+        for (at, state) in group.replication_groups.iter_mut().enumerate() {
             let mut members = members.clone();
             members.rotate_left(at);
-            *state = PartitionState {
+            *state = ReplicationGroup {
                 version: 1,
                 view: View(1),
                 primary: Some(members[0]),
@@ -106,17 +107,17 @@ mod tests {
         assert_eq!(check(&whole(), 2), Ok(()));
         assert!(check(&whole(), 3).unwrap_err().contains("2 nodes"));
         let mut group = whole();
-        group.partitions[0].primary = None;
+        group.replication_groups[0].primary = None;
         assert!(check(&group, 2).unwrap_err().contains("no primary"));
         let mut group = whole();
-        group.partitions[1].in_sync.pop();
-        assert!(check(&group, 2).unwrap_err().contains("partition 1 wants 2 replicas"));
+        group.replication_groups[1].in_sync.pop();
+        assert!(check(&group, 2).unwrap_err().contains("group 1 wants 2 replicas"));
         let mut group = whole();
-        group.partitions[0].in_sync[1].process = ProcessId(77);
+        group.replication_groups[0].in_sync[1].process = ProcessId(77);
         assert!(check(&group, 2).unwrap_err().contains("no more"));
         let mut group = whole();
         group.nodes.values_mut().for_each(|node| node.life = Life::Down);
         assert!(check(&group, 2).unwrap_err().contains("Down"));
-        assert_eq!(group.assignment(PartitionId(0)).view, View(1));
+        assert_eq!(group.assignment(GroupId(0)).view, View(1));
     }
 }

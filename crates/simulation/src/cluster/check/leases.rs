@@ -1,15 +1,15 @@
-//! Promise: *no serving without a lease*: once a newer view of a partition has answered anybody, none of an older view does. That is what leases are for, whatever clocks,
+//! Promise: *no serving without a lease*: once a newer view of a group has answered anybody, none of an older view does. That is what leases are for, whatever clocks,
 //! pauses and cuts do, and it is looked at by the simulation's own clock.
 use super::Verdict;
 use crate::cluster::record::Served;
-use rauk_types::PartitionId;
+use rauk_types::GroupId;
 use std::collections::BTreeMap;
 
 /// `served`: every answer that was given, in the order in which they were.
 pub fn check(served: &[Served]) -> Verdict {
-    let mut newest: BTreeMap<PartitionId, &Served> = BTreeMap::new();
+    let mut newest: BTreeMap<GroupId, &Served> = BTreeMap::new();
     for answer in served {
-        let before = newest.entry(answer.partition).or_insert(answer);
+        let before = newest.entry(answer.group).or_insert(answer);
         if answer.view < before.view {
             return Err(format!("{answer:?} was given after a newer view had answered: {before:?}"));
         }

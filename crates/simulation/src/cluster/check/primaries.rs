@@ -2,46 +2,45 @@
 use super::Verdict;
 use crate::cluster::record::Served;
 use rauk_manage::group::Group;
-use rauk_types::{Member, PartitionId, ProcessId, View};
+use rauk_types::{GroupId, Member, ProcessId, View};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Who was named for each view, over all states that the group has had.
 #[derive(Default)]
-pub struct Named(BTreeMap<(PartitionId, View), Member>);
+pub struct Named(BTreeMap<(GroupId, View), Member>);
 
 impl Named {
     /// Takes in one more state. Also: a view never has another primary, and views and versions do not go back.
     pub fn add(&mut self, before: &Group, after: &Arc<Group>) -> Verdict {
-        for (number, state) in after.partitions.iter().enumerate() {
-            let partition = PartitionId(number as u16);
-            if let Some(old) = before.partitions.get(number)
+        for (number, state) in after.replication_groups.iter().enumerate() {
+            let id = GroupId(number as u16);
+            if let Some(old) = before.replication_groups.get(number)
                 && (old.view > state.view || old.version > state.version)
             {
-                return Err(format!("partition {number} went back from {old:?} to {state:?}"));
+                return Err(format!("group {number} went back from {old:?} to {state:?}"));
             }
             if let Some(primary) = state.primary {
-                self.name(partition, state.view, primary)?;
+                self.name(id, state.view, primary)?;
             }
         }
         Ok(())
     }
 
-    fn name(&mut self, partition: PartitionId, view: View, primary: Member) -> Verdict {
-        match self.0.insert((partition, view), primary) {
-            Some(other) if other != primary => Err(format!(
-                "view {} of partition {} has two primaries: {other:?} and {primary:?}",
-                view.0, partition.0
-            )),
+    fn name(&mut self, group: GroupId, view: View, primary: Member) -> Verdict {
+        match self.0.insert((group, view), primary) {
+            Some(other) if other != primary => {
+                Err(format!("view {} of group {} has two primaries: {other:?} and {primary:?}", view.0, group.0))
+            }
             _ => Ok(()),
         }
     }
 
     /// `served`: every answer that was given.
     pub fn check(&self, served: &[Served]) -> Verdict {
-        let mut by_view: BTreeMap<(PartitionId, View), ProcessId> = BTreeMap::new();
+        let mut by_view: BTreeMap<(GroupId, View), ProcessId> = BTreeMap::new();
         for answer in served {
-            let place = (answer.partition, answer.view);
+            let place = (answer.group, answer.view);
             if let Some(other) = by_view.insert(place, answer.process)
                 && other != answer.process
             {
@@ -69,12 +68,12 @@ mod tests {
     #[test]
     fn two_primaries_are_found() {
         let mut named = Named::default();
-        assert_eq!(named.name(PartitionId(0), View(1), member(1)), Ok(()));
-        assert_eq!(named.name(PartitionId(0), View(2), member(2)), Ok(()));
-        assert!(named.name(PartitionId(0), View(2), member(1)).is_err());
+        assert_eq!(named.name(GroupId(0), View(1), member(1)), Ok(()));
+        assert_eq!(named.name(GroupId(0), View(2), member(2)), Ok(()));
+        assert!(named.name(GroupId(0), View(2), member(1)).is_err());
         let mut named = Named::default();
-        named.name(PartitionId(0), View(1), member(1)).unwrap();
-        named.name(PartitionId(0), View(2), member(2)).unwrap();
+        named.name(GroupId(0), View(1), member(1)).unwrap();
+        named.name(GroupId(0), View(2), member(2)).unwrap();
         assert_eq!(named.check(&[served(1, 1, 0, 1), served(2, 2, 0, 2), served(3, 1, 0, 1)]), Ok(()));
         assert!(named.check(&[served(1, 1, 0, 1), served(2, 2, 0, 1)]).unwrap_err().contains("two processes"));
         assert!(named.check(&[served(1, 2, 0, 1)]).unwrap_err().contains("not named"));

@@ -77,6 +77,7 @@ mod tests {
             id: [1; 16],
             name: "sim".to_string(),
             partitions: 1,
+            groups: None,
             replicas: 1,
             durability: ClusterDurability::Fsync,
             replace_after: 60,

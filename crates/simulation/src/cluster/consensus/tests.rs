@@ -31,6 +31,7 @@ impl World {
             id: [1; 16],
             name: "sim".to_string(),
             partitions: 1,
+            groups: None,
             replicas: 1,
             durability: ClusterDurability::Fsync,
             replace_after: DEFAULT_REPLACE_AFTER,

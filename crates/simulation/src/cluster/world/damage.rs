@@ -14,9 +14,9 @@ use crate::meddling::{Image, Kind, Meddling};
 use rand::rngs::SmallRng;
 use rauk_cluster::Role;
 use rauk_log::Superblocks;
-use rauk_manage::group::PartitionState;
+use rauk_manage::group::ReplicationGroup;
 use rauk_node::NodeError;
-use rauk_types::{ErrorClass, Member, Position};
+use rauk_types::{ErrorClass, GroupId, Member, Position};
 
 /// What a directory was at or before the end of its process number so many.
 pub(super) struct Copy {
@@ -89,11 +89,11 @@ impl World {
     pub fn copy_running_directory(&self, site: Site) -> Option<RunningCopy> {
         let db = self.database(site)?;
         let member = db.member()?;
-        let end = |partition: usize| {
-            let state = member.slot(partition as u16).state.lock();
+        let end = |group: usize| {
+            let state = member.slot(GroupId(group as u16)).state.lock();
             (state.replica.stable(), state.replica.last().position)
         };
-        let ends = (0..self.consensus.group().partitions.len()).map(end).collect();
+        let ends = (0..self.consensus.group().replication_groups.len()).map(end).collect();
         Some(RunningCopy { process: member.me(), ends, image: self.disk(site).image() })
     }
 
@@ -105,14 +105,14 @@ impl World {
             let mut members = open.iter().filter_map(|db| db.member());
             members.find(|member| member.me() == wanted)
         };
-        let knows = |(partition, state): (usize, &PartitionState)| {
+        let knows = |(group, state): (usize, &ReplicationGroup)| {
             let replica = |member: Member| {
-                let state = cluster(member)?.slot(partition as u16).state.lock();
+                let state = cluster(member)?.slot(GroupId(group as u16)).state.lock();
                 Some((state.replica.role(), state.replica.stable(), state.replica.last().position))
             };
             let Some((Role::Primary, stable, _)) = state.primary.and_then(replica) else { return false };
             let all = |member: &Member| replica(*member).is_some_and(|(_, _, last)| last >= stable);
-            let (then, end) = copy.ends[partition];
+            let (then, end) = copy.ends[group];
             let other = |member: &Member| {
                 *member != copy.process && replica(*member).is_some_and(|(_, stable, _)| stable > end)
             };
@@ -121,7 +121,7 @@ impl World {
             state.in_sync.iter().all(all) && (!holds || same || state.in_sync.iter().any(other))
         };
         let runs = self.database(site).and_then(|db| db.member().map(|member| member.me())) == Some(copy.process);
-        runs && self.consensus.group().partitions.iter().enumerate().all(knows)
+        runs && self.consensus.group().replication_groups.iter().enumerate().all(knows)
     }
 
     /// A site without a process gets its directory back as it was while that process ran.

@@ -25,7 +25,7 @@ pub(super) const TABLES: &[Definition] = &[
     Definition {
         database: R,
         name: "partitions",
-        columns: "partition_id u, view_number u, primary_node u?, in_sync s256, in_sync_count u, wanted u, placed s256, joining x?, lag_entries u?, serves s3, fully_replicated s3, health s16",
+        columns: "partition_id u, group_id u, view_number u, primary_node u?, in_sync s256, in_sync_count u, wanted u, placed s256, joining x?, lag_entries u?, serves s3, fully_replicated s3, health s16",
         rows: wait,
     },
     Definition { database: R, name: "health", columns: "status s16, reason s1024", rows: health },
@@ -121,6 +121,7 @@ fn partitions(viewer: &Viewer, told: &[Told]) -> Rows {
         let joining: Vec<String> = p.joining.iter().map(|(node, how)| format!("node {} {how}", node.0)).collect();
         vec![
             u(p.partition),
+            u(p.group),
             u(p.view),
             known(p.primary.map(|n| n.0.into())),
             list(&p.in_sync),

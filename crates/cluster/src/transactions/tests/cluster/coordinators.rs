@@ -61,7 +61,7 @@ impl World {
         let mut done = Vec::new();
         let condemned = self.coordinators[c].condemned;
         for (txn, running) in &mut self.coordinators[c].running {
-            let participants: Vec<PartitionId> = running.touched.iter().map(|(partition, _)| *partition).collect();
+            let participants: Vec<GroupId> = running.touched.iter().map(|(partition, _)| *partition).collect();
             match &mut running.part {
                 Phase::Touched if participants.len() == 1 => running.part = Phase::Alone { due: now },
                 Phase::Touched => {

@@ -26,7 +26,7 @@ enum Asker {
 
 #[derive(Clone, Debug)]
 enum Question {
-    Prepare { view: u64, participants: Vec<PartitionId> },
+    Prepare { view: u64, participants: Vec<GroupId> },
     Commit { view: u64 },
     Ask,
     Decide(Outcome),
@@ -85,7 +85,7 @@ enum Waits {
 struct Coordinator {
     process: ProcessId,
     alive: bool,
-    /// The manage group has found it dead, and it may live and not know.
+    /// The control plane has found it dead, and it may live and not know.
     condemned: bool,
     running: BTreeMap<TxnId, Running>,
     number: u64,
@@ -93,7 +93,7 @@ struct Coordinator {
 
 struct Running {
     /// With the view of its first touch.
-    touched: Vec<(PartitionId, u64)>,
+    touched: Vec<(GroupId, u64)>,
     part: Phase,
 }
 
@@ -106,9 +106,9 @@ enum Phase {
 /// What is true of a transaction, seen from above.
 #[derive(Default, Debug)]
 struct Facts {
-    participants: Vec<PartitionId>,
+    participants: Vec<GroupId>,
     /// Stable prepares; of a transaction with one participant its stable commit.
-    prepared: BTreeMap<PartitionId, Timestamp>,
+    prepared: BTreeMap<GroupId, Timestamp>,
     outcome: Option<Outcome>,
     told: Option<Outcome>,
 }
@@ -149,12 +149,12 @@ pub struct World {
     pub count: Count,
 }
 
-fn index(partition: PartitionId) -> usize {
-    usize::from(partition.0)
+fn index(group: GroupId) -> usize {
+    usize::from(group.0)
 }
 
-fn id(partition: usize) -> PartitionId {
-    PartitionId(partition as u16)
+fn id(partition: usize) -> GroupId {
+    GroupId(partition as u16)
 }
 
 impl World {
@@ -243,7 +243,7 @@ fn question(step: Step) -> Question {
     }
 }
 
-fn hear(closing: &mut Closing, from: PartitionId, answer: Answer) -> Option<Outcome> {
+fn hear(closing: &mut Closing, from: GroupId, answer: Answer) -> Option<Outcome> {
     match answer {
         Answer::Voted(vote) => return closing.on_vote(from, vote),
         Answer::Done => closing.on_confirmed(from),

@@ -148,7 +148,7 @@ fn a_primary_without_room_ends_its_service() {
         number += 1;
         let txn = TxnRef::new(TxnId::of_process(ProcessId(1), number));
         let (begun, actions) =
-            world.enter_with_actions(|slot, s, cx| slot.commit_alone(s, cx, &txn, Timestamp::ZERO, Bytes::new()));
+            world.enter_with_actions(|slot, s, cx| slot.commit_alone(s, cx, &txn, Timestamp::ZERO, nothing()));
         drop(begun.unwrap());
         if let Some(Action::Fatal(reason)) = actions.into_iter().find(|action| matches!(action, Action::Fatal(_))) {
             break reason;
@@ -159,8 +159,7 @@ fn a_primary_without_room_ends_its_service() {
     assert_eq!(world.slot.serving(), None);
     disk.full.store(false, Ordering::Relaxed);
     let txn = TxnRef::new(TxnId::of_process(ProcessId(1), number + 1));
-    let (begun, _) =
-        world.enter_with_actions(|slot, s, cx| slot.commit_alone(s, cx, &txn, Timestamp::ZERO, Bytes::new()));
+    let (begun, _) = world.enter_with_actions(|slot, s, cx| slot.commit_alone(s, cx, &txn, Timestamp::ZERO, nothing()));
     assert!(begun.is_err());
     world.log.flush().unwrap();
     drop(world);

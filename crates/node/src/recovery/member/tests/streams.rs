@@ -1,8 +1,9 @@
-//! A node's log, and for each of its partitions a primary elsewhere that goes along: what the node logs is what such a primary's follower logs.
+//! A node's log, and for each of its groups a primary elsewhere that goes along: what the node logs is what such a primary's follower logs. The first group has two partitions.
 
-use super::super::{Back, MemberPartition, MemberParts, open_member};
+use super::super::{Back, MemberGroup, MemberParts, open_member};
 use crate::database::Config;
 use crate::error::NodeError;
+use crate::member::group_rows::Share;
 use crate::recovery::writes;
 use crate::runtime::threads::Threads;
 use bytes::Bytes;
@@ -13,9 +14,11 @@ use rauk_cluster::{Effect, Outcome, Record, TxnTable};
 use rauk_kernel::{CopyCursor, Horizon, MemoryBudget, Partition, RowId, TxnRef, TxnState};
 use rauk_log::record::CommitBuilder;
 use rauk_log::{CheckpointWriter, DatabaseId, Disk, Lsn, Manifest, MemoryDisk, RedoLog, Superblocks};
+use rauk_types::layout::EVERYWHERE;
+use rauk_types::schema::BUCKETS;
 use rauk_types::{
-    Column, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, PartitionId, Position, TableId,
-    TableSchema, Timestamp, TxnId, Value, View, row,
+    Column, ColumnId, DataType, GroupId, IndexId, IndexKind, IndexPart, IndexSchema, Layout, PartitionId, Position,
+    TableId, TableSchema, Timestamp, TxnId, Value, View, row,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,12 +31,32 @@ pub fn nowhere() -> Back<'static> {
 }
 
 pub const CLUSTER: DatabaseId = DatabaseId([7; 16]);
-pub const PARTITIONS: u16 = 3;
+/// Partitions over which rows are spread, and those of the last group.
+const SPREAD: u16 = 3;
+pub const PARTITIONS: u16 = SPREAD + 1;
+pub const GROUPS: u16 = 3;
 /// The second table is dropped in some tests.
 pub const TABLES: [TableId; 2] = [TableId(11), TableId(12)];
 const KEYS: i64 = 12;
 const NOW: Duration = Duration::ZERO;
 const HORIZON: Horizon = Horizon { oldest_snapshot: Timestamp::MAX, durable: Timestamp::MAX };
+
+pub fn layout() -> Layout {
+    Layout::new(SPREAD, GROUPS - 1).unwrap()
+}
+
+/// Where a row of a group is.
+pub fn partition_of(group: usize, id: i64) -> u16 {
+    let all = layout().partitions_of(GroupId(group as u16));
+    all.start + id as u16 % all.len() as u16
+}
+
+pub fn bucket_of(group: usize, id: i64) -> u16 {
+    match partition_of(group, id) {
+        SPREAD => EVERYWHERE,
+        partition => partition * (BUCKETS / SPREAD),
+    }
+}
 
 pub fn schema(id: TableId) -> Arc<TableSchema> {
     let columns = vec![
@@ -73,7 +96,7 @@ pub fn loaded(disk: &Arc<dyn Disk>) -> Arc<Superblocks> {
 pub fn reopen(disk: &Arc<dyn Disk>, tables: &[TableId]) -> Result<MemberParts, NodeError> {
     let runtime = Threads::with_fatal(|reason| panic!("{reason}")).unwrap();
     let tables: Vec<_> = tables.iter().map(|t| schema(*t)).collect();
-    open_member(&config(), loaded(disk), &*runtime, CLUSTER, PARTITIONS, &tables, nowhere(), &|_| {})
+    open_member(&config(), loaded(disk), &*runtime, CLUSTER, layout(), &tables, nowhere(), &|_| {})
 }
 
 /// Committed rows of a table: bytes, with their times.
@@ -87,14 +110,15 @@ pub fn rows(partition: &Partition, table: TableId) -> BTreeMap<Vec<u8>, Timestam
 
 /// A copy that the node is getting.
 struct Copy {
-    cursor: Option<CopyCursor>,
+    /// The partition, and where to go on in it; `None`: it has everything.
+    cursor: Option<(usize, CopyCursor)>,
     begun: Lsn,
 }
 
-/// A partition at its primary, and what the node has logged of it.
+/// A group at its primary, and what the node has logged of it.
 pub struct Stream {
     number: u16,
-    partition: Partition,
+    partitions: Vec<Partition>,
     table: TxnTable,
     txns: BTreeMap<TxnId, TxnRef>,
     /// Rows of transactions that are not decided.
@@ -115,11 +139,16 @@ pub struct Stream {
 
 impl Stream {
     fn new(number: u16) -> Stream {
-        let mut partition = Partition::new(PartitionId(number), Arc::new(MemoryBudget::new(1 << 40)));
-        TABLES.iter().for_each(|t| partition.create_table(schema(*t)));
+        let times = Arc::default();
+        let partition = |number| {
+            let mut partition = Partition::new(PartitionId(number), Arc::new(MemoryBudget::new(1 << 40)));
+            partition.share_times(&times);
+            TABLES.iter().for_each(|t| partition.create_table(schema(*t)));
+            partition
+        };
         Stream {
             number,
-            partition,
+            partitions: layout().partitions_of(GroupId(number)).map(partition).collect(),
             table: TxnTable::default(),
             txns: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -162,19 +191,22 @@ impl Stream {
                 Effect::Adopt { txn, least, writes } => {
                     let adopted = TxnRef::new(txn);
                     adopted.status.set(TxnState::Prepared(least));
-                    writes::adopt(&mut self.partition, &adopted, &writes, &mut |_| false).unwrap();
+                    for partition in &mut self.partitions {
+                        let share = Share { layout: layout(), partition: partition.id().0 };
+                        writes::adopt(partition, &adopted, &writes, share, &mut |_| false).unwrap();
+                    }
                     self.txns.insert(txn, adopted);
                 }
                 Effect::Commit { txn, time, .. } => {
                     self.txns.remove(&txn).unwrap().status.set(TxnState::Committed(time));
-                    self.partition.commit(txn, time, HORIZON);
+                    self.partitions.iter_mut().for_each(|p| p.commit(txn, time, HORIZON));
                     self.held.remove(&txn);
                 }
                 Effect::Abort { txn } => {
                     if let Some(adopted) = self.txns.remove(&txn) {
                         adopted.status.set(TxnState::Aborted);
                     }
-                    self.partition.abort(txn);
+                    self.partitions.iter_mut().for_each(|p| p.abort(txn));
                     self.held.remove(&txn);
                 }
                 Effect::Answer { .. } | Effect::Confirmed { .. } => {}
@@ -200,7 +232,7 @@ impl Stream {
     }
 }
 
-/// A node's disk and log, and its partitions' streams.
+/// A node's disk and log, and its groups' streams.
 pub struct World {
     pub disk: Arc<dyn Disk>,
     superblocks: Arc<Superblocks>,
@@ -217,7 +249,7 @@ impl World {
     pub fn new(seed: u64) -> World {
         let disk: Arc<dyn Disk> = MemoryDisk::new();
         let MemberParts { superblocks, log, .. } = reopen(&disk, &TABLES).unwrap();
-        let streams = (0..PARTITIONS).map(Stream::new).collect();
+        let streams = (0..GROUPS).map(Stream::new).collect();
         let rng = SmallRng::seed_from_u64(seed);
         World { disk, superblocks, log, streams, rng, next_txn: 0, checkpoint: 0, seen: [0; 4] }
     }
@@ -225,7 +257,7 @@ impl World {
     pub fn write(&mut self, number: usize, record: &LogRecord) {
         self.streams[number].begun = true;
         let mut builder = CommitBuilder::default();
-        builder.stream(PartitionId(number as u16), &postcard::to_stdvec(record).unwrap());
+        builder.stream(GroupId(number as u16), &postcard::to_stdvec(record).unwrap());
         self.log.append(builder.payload()).unwrap();
     }
 
@@ -269,8 +301,8 @@ impl World {
             }
             mine.push(at);
             match self.rng.random_range(0..4) {
-                0 => builder.delete(0, at.0, &key(at.0, at.1)),
-                _ => builder.put(0, at.0, 0, &row(at.0, at.1, self.rng.random_range(0..1000))),
+                0 => builder.delete(bucket_of(number, at.1), at.0, &key(at.0, at.1)),
+                _ => builder.put(bucket_of(number, at.1), at.0, 0, &row(at.0, at.1, self.rng.random_range(0..1000))),
             }
         }
         stream.held.insert(txn, mine);
@@ -280,7 +312,7 @@ impl World {
     pub fn propose(&mut self, number: usize) {
         let txn = self.txn();
         let stream = &self.streams[number];
-        let least = stream.partition.times().least_time(Timestamp::ZERO);
+        let least = stream.partitions[0].times().least_time(Timestamp::ZERO);
         let undecided = stream.table.undecided(NOW);
         let record = match self.rng.random_range(0..20) {
             0 => Record::Opening,
@@ -300,8 +332,8 @@ impl World {
             }
             3..11 => {
                 let writes = self.writes(number, txn);
-                let other = PartitionId(number as u16 + 1);
-                Record::Prepare { txn, participants: vec![PartitionId(number as u16), other], least, writes }
+                let other = GroupId(number as u16 + 1);
+                Record::Prepare { txn, participants: vec![GroupId(number as u16), other], least, writes }
             }
             _ => Record::Commit { txn, time: least, writes: self.writes(number, txn) },
         };
@@ -342,16 +374,19 @@ impl World {
         let stream = &mut self.streams[number];
         let record = match &mut stream.copy {
             None => {
-                stream.copy = Some(Copy { cursor: Some(CopyCursor::default()), begun });
+                stream.copy = Some(Copy { cursor: Some((0, CopyCursor::default())), begun });
                 stream.whole = false;
                 stream.logged = stream.stable;
                 stream.base = stream.last().position.0;
                 let (from, stable) = (stream.last(), Position(stream.stable));
                 LogRecord::Reset { from, stable, history: stream.views(0), state: stream.table.encode() }
             }
-            Some(Copy { cursor: Some(at), .. }) => {
-                let mut slice = Vec::new();
-                let next = stream.partition.copy_slice(*at, rows, 1000, &mut slice);
+            Some(Copy { cursor: Some((number, at)), .. }) => {
+                let (number, mut slice) = (*number, Vec::new());
+                let next = stream.partitions[number].copy_slice(*at, rows, 1000, &mut slice);
+                let following = number + 1 < stream.partitions.len();
+                let next = next.map(|next| (number, next));
+                let next = next.or(following.then(|| (number + 1, CopyCursor::default())));
                 stream.copy.as_mut().unwrap().cursor = next;
                 LogRecord::Rows { rows: slice.into() }
             }
@@ -365,7 +400,7 @@ impl World {
     }
 
     pub fn step(&mut self) {
-        let number = self.rng.random_range(0..usize::from(PARTITIONS));
+        let number = self.rng.random_range(0..usize::from(GROUPS));
         let copying = !self.streams[number].whole;
         match self.rng.random_range(0..40) {
             0..18 if copying => self.copy(number),
@@ -407,13 +442,16 @@ impl World {
         for number in 0..self.streams.len() {
             (0..self.rng.random_range(0..6)).for_each(|_| self.step());
             let stream = &self.streams[number];
-            let mut writer = CheckpointWriter::create(&self.disk, CLUSTER, self.checkpoint, number as u16).unwrap();
-            for table in TABLES.iter().filter(|_| stream.whole) {
-                for (row, time) in rows(&stream.partition, *table) {
-                    writer.put(*table, 0, time, &row).unwrap();
+            for partition in &stream.partitions {
+                let number = partition.id().0;
+                let mut writer = CheckpointWriter::create(&self.disk, CLUSTER, self.checkpoint, number).unwrap();
+                for table in TABLES.iter().filter(|_| stream.whole) {
+                    for (row, time) in rows(partition, *table) {
+                        writer.put(*table, 0, time, &row).unwrap();
+                    }
                 }
+                files.push(writer.finish().unwrap());
             }
-            files.push(writer.finish().unwrap());
         }
         self.log.flush().unwrap();
         let mut manifest = Manifest {
@@ -429,15 +467,18 @@ impl World {
 
     /// What was opened is what the primaries have, once it hears what is stable.
     pub fn check(&mut self, parts: &mut MemberParts, tables: &[TableId]) {
-        for (stream, found) in self.streams.iter().zip(&mut parts.partitions) {
-            found.partition.validate();
+        parts.partitions.iter().for_each(Partition::validate);
+        for (stream, found) in self.streams.iter().zip(&mut parts.groups) {
+            let all = layout().partitions_of(found.group);
+            let partitions = &mut parts.partitions[usize::from(all.start)..usize::from(all.end)];
             match stream.whole {
                 true => {
-                    self.seen[3] += stream.compare(found, tables);
+                    self.seen[3] += stream.compare(found, partitions, tables);
                 }
                 false => {
                     assert_eq!(found.restored.as_ref().map(|r| r.contents), Some(Contents::Partial));
-                    assert!(tables.iter().all(|t| rows(&found.partition, *t).is_empty()) && found.pending.is_empty());
+                    let is_empty = |p: &Partition| tables.iter().all(|t| rows(p, *t).is_empty());
+                    assert!(partitions.iter().all(is_empty) && found.pending.is_empty());
                 }
             }
         }
@@ -459,49 +500,55 @@ impl World {
 
 impl Stream {
     /// Gives 1 if the node did not know all that is stable.
-    fn compare(&self, found: &mut MemberPartition, tables: &[TableId]) -> u64 {
+    fn compare(&self, found: &mut MemberGroup, partitions: &mut [Partition], tables: &[TableId]) -> u64 {
         let number = self.number;
         let Some(restored) = &found.restored else {
-            assert!(!self.begun, "partition {number} is forgotten");
+            assert!(!self.begun, "group {number} is forgotten");
             return 0;
         };
-        assert_eq!(restored.contents, Contents::Whole, "partition {number}");
-        assert!(restored.stable.0 <= self.stable && restored.stable.0 >= self.logged, "partition {number}");
+        assert_eq!(restored.contents, Contents::Whole, "group {number}");
+        assert!(restored.stable.0 <= self.stable && restored.stable.0 >= self.logged, "group {number}");
         assert_eq!(restored.history.last().copied().unwrap_or_default(), self.last());
-        assert!(self.entries.ends_with(&restored.kept), "partition {number}: entries that are kept");
+        assert!(self.entries.ends_with(&restored.kept), "group {number}: entries that are kept");
         let floor = restored.stable.0.max(self.base);
         assert!(restored.kept.len() as u64 >= self.last().position.0 - floor, "all that may be cut is kept");
         let listed: Vec<TxnId> = found.table.pending().iter().map(id_of).collect();
         assert!(listed.iter().all(|id| found.pending.contains_key(id)) && listed.len() == found.pending.len());
-        for (id, txn) in &found.pending {
-            assert!(matches!(txn.status.get(), TxnState::Prepared(_)), "{id:?} is {:?}", txn.status.get());
+        for (id, standing) in &found.pending {
+            let status = standing.txn.status.get();
+            assert!(matches!(status, TxnState::Prepared(_)), "{id:?} is {status:?}");
+            let stands = |p: &&Partition| p.has_transaction(*id);
+            let parts: Vec<u16> = partitions.iter().filter(stands).map(|p| p.id().0).collect();
+            assert!(parts.iter().all(|p| standing.parts.contains(p)), "{id:?} stands in {parts:?}");
         }
         // The primary tells what is stable.
         let mut effects = Vec::new();
         found.table.on_stable(Position(self.stable), &mut effects);
         for effect in effects {
             if let Effect::Commit { txn, time, .. } = effect {
-                found.pending.remove(&txn).unwrap().status.set(TxnState::Committed(time));
-                found.partition.commit(txn, time, HORIZON);
+                found.pending.remove(&txn).unwrap().txn.status.set(TxnState::Committed(time));
+                partitions.iter_mut().for_each(|p| p.commit(txn, time, HORIZON));
             }
         }
-        found.partition.validate();
-        assert_eq!(found.table.pending(), self.table.pending(), "partition {number}");
-        assert_eq!(found.table.encode(), self.table.encode(), "partition {number}");
-        for table in tables {
-            assert_eq!(rows(&found.partition, *table), rows(&self.partition, *table), "partition {number}");
+        partitions.iter().for_each(Partition::validate);
+        assert_eq!(found.table.pending(), self.table.pending(), "group {number}");
+        assert_eq!(found.table.encode(), self.table.encode(), "group {number}");
+        for (ours, theirs) in partitions.iter().zip(&self.partitions) {
+            for table in tables {
+                assert_eq!(rows(ours, *table), rows(theirs, *table), "group {number}, partition {}", ours.id().0);
+            }
         }
         // What is pending can be committed.
-        for (id, txn) in std::mem::take(&mut found.pending) {
-            txn.status.set(TxnState::Committed(Timestamp(1 << 40)));
-            found.partition.commit(id, Timestamp(1 << 40), HORIZON);
+        for (id, standing) in std::mem::take(&mut found.pending) {
+            standing.txn.status.set(TxnState::Committed(Timestamp(1 << 40)));
+            partitions.iter_mut().for_each(|p| p.commit(id, Timestamp(1 << 40), HORIZON));
         }
-        found.partition.validate();
+        partitions.iter().for_each(Partition::validate);
         u64::from(restored.stable.0 < self.stable)
     }
 }
 
-/// The anchor of a partition whose copy did not come to its end.
+/// The anchor of a group whose copy did not come to its end.
 pub fn nothing_whole() -> LogRecord {
     LogRecord::Anchor {
         last: EntryId::default(),

@@ -1,36 +1,36 @@
-//! Partitions: who leads, who is in-sync, who is to be.
+//! Replication groups: who leads, who is in-sync, who is to be.
 //!
 //! Every change makes the version grow, and who asks for a change names the version that it knows: a request made under an older one is void (rule
 //! 18). What counts as a change is everything that an [`Assignment`] tells, the joiners included, so that two assignments of one version are equal.
 //!
 //! # Views and who may lead
-//! [`GroupCommand::Lead`](super::GroupCommand::Lead) begins a view, and only where nobody leads. A partition loses its primary when that is down (its lease has ended), when its node
+//! [`GroupCommand::Lead`](super::GroupCommand::Lead) begins a view, and only where nobody leads. A group loses its primary when that is down (its lease has ended), when its node
 //! registers a new process, or by `Relieve`. In the first case it serves no more; in the others it may not have heard of it yet, and stands in
-//! [`PartitionState::former`] until the next `Lead`: the manage leader waits for the end of its lease, or until it has heard (rule 18).
+//! [`ReplicationGroup::former`] until the next `Lead`: the control-plane leader waits for the end of its lease, or until it has heard (rule 18).
 //!
 //! # Who is struck, and when (rule 25)
 //! To be struck says: others may have acknowledged something without this one. So it is said only where one of them lived when it was: a primary says it of a follower
 //! ([`GroupCommand::Strike`](super::GroupCommand::Strike)), a new primary takes nobody along who is down, and when leases end ([`GroupCommand::Expire`](super::GroupCommand::Expire)) those that have
 //! ended leave the sets in which somebody is up. Members that end *together* all stay: nothing can have been acknowledged since, so each that comes back with its log has everything, and
-//! the partition does not wait for the one whose disk is lost.
+//! the group does not wait for the one whose disk is lost.
 //!
-//! Who is struck while it is up may not have heard of it, and reads what it has as long as its lease holds (rule 33). It goes into [`PartitionState::leaving`], and an [`Assignment`] names it among the in-sync still,
+//! Who is struck while it is up may not have heard of it, and reads what it has as long as its lease holds (rule 33). It goes into [`ReplicationGroup::leaving`], and an [`Assignment`] names it among the in-sync still,
 //! so that nothing is acknowledged without it; until the leader knows that it has heard, or that no lease is left that it holds without knowing.
 //!
 //! # Invariants
-//! Once a partition has been led its in-sync set is never empty, unless all its members are doubtful ([`super::doubt`]). Every member had everything when it ended. The primary is in-sync, up, and first; where there is none, any may be down:
-//! the partition waits for the first of them. Everybody in-sync is placed here, and nobody is in-sync and leaves.
+//! Once a group has been led its in-sync set is never empty, unless all its members are doubtful ([`super::doubt`]). Every member had everything when it ended. The primary is in-sync, up, and first; where there is none, any may be down:
+//! the group waits for the first of them. Everybody in-sync is placed here, and nobody is in-sync and leaves.
 
 use super::command::{Answer, Refused};
 use super::doubt::End;
 use super::{Doubtful, Group, Life};
 use rauk_cluster::Assignment;
-use rauk_types::{Member, NodeId, PartitionId, ProcessId, View};
+use rauk_types::{GroupId, Member, NodeId, ProcessId, View};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartitionState {
+pub struct ReplicationGroup {
     /// Grows with every change; a request names the version that it was made under (rule 18).
     pub version: u64,
     pub view: View,
@@ -54,11 +54,11 @@ pub struct PartitionState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Leaving {
     pub member: Member,
-    /// Of the partition when it was struck: whoever joins and is struck again leaves anew.
+    /// Of the group when it was struck: whoever joins and is struck again leaves anew.
     pub version: u64,
 }
 
-impl PartitionState {
+impl ReplicationGroup {
     fn is_in_sync(&self, node: NodeId) -> bool {
         self.in_sync.iter().any(|m| m.node == node)
     }
@@ -170,21 +170,21 @@ impl PartitionState {
 }
 
 impl Group {
-    /// Whether nobody will ever ask for what a node may have of a partition: it has no place there, those who have one all have everything and are up, and the last cut does not rest on it.
-    pub fn is_forsaken(&self, partition: PartitionId, node: NodeId) -> bool {
-        let Some(state) = self.partitions.get(usize::from(partition.0)) else { return false };
+    /// Whether nobody will ever ask for what a node may have of a group: it has no place there, those who have one all have everything and are up, and the last cut does not rest on it.
+    pub fn is_forsaken(&self, group: GroupId, node: NodeId) -> bool {
+        let Some(state) = self.replication_groups.get(usize::from(group.0)) else { return false };
         let is_whole = |node: &NodeId| state.in_sync.iter().any(|m| m.node == *node && self.is_member(*m));
         let is_led = state.primary.is_some() && !state.placed.is_empty() && state.placed.iter().all(is_whole);
-        is_led && !state.has_to_do_with(node) && !(self.is_replicated() && self.cut.is_holder(partition, node))
+        is_led && !state.has_to_do_with(node) && !(self.is_replicated() && self.cut.is_holder(group, node))
     }
 
-    /// What the replica blocks of a process need to know about a partition. Version zero and nobody, for one that there is not.
-    pub fn assignment(&self, partition: PartitionId) -> Assignment {
-        let nothing = PartitionState::default();
-        let state = self.partition(partition).unwrap_or(&nothing);
+    /// What the replica blocks of a process need to know about a group. Version zero and nobody, for one that there is not.
+    pub fn assignment(&self, group: GroupId) -> Assignment {
+        let nothing = ReplicationGroup::default();
+        let state = self.replication_group(group).unwrap_or(&nothing);
         let placed = state.placed.iter().filter_map(|node| self.member(*node));
         Assignment {
-            partition,
+            group,
             version: state.version,
             view: state.view,
             primary: state.primary,
@@ -193,16 +193,15 @@ impl Group {
         }
     }
 
-    pub fn partition(&self, partition: PartitionId) -> Option<&PartitionState> {
-        self.partitions.get(usize::from(partition.0))
+    pub fn replication_group(&self, group: GroupId) -> Option<&ReplicationGroup> {
+        self.replication_groups.get(usize::from(group.0))
     }
 
-    /// The partition, if the request was made under its version.
-    fn under(&mut self, partition: PartitionId, version: u64) -> Result<&mut PartitionState, Answer> {
-        let state = self
-            .partitions
-            .get_mut(usize::from(partition.0))
-            .ok_or_else(|| Answer::Refused(Refused::OutOfRange(format!("there is no partition {}", partition.0))))?;
+    /// The group, if the request was made under its version.
+    fn under(&mut self, group: GroupId, version: u64) -> Result<&mut ReplicationGroup, Answer> {
+        let state = self.replication_groups.get_mut(usize::from(group.0)).ok_or_else(|| {
+            Answer::Refused(Refused::OutOfRange(format!("there is no replication group {}", group.0)))
+        })?;
         if state.version == version { Ok(state) } else { Err(Answer::Void) }
     }
 
@@ -216,17 +215,17 @@ impl Group {
         for member in ended {
             changed |= self.down(*member).is_ok();
         }
-        let Group { nodes, partitions, .. } = self;
+        let Group { nodes, replication_groups, .. } = self;
         let is_up = |m: &Member| nodes.get(&m.node).is_some_and(|n| n.process == m.process && n.life == Life::Up);
-        for partition in partitions {
-            changed |= partition.on_expired(ended, is_up);
+        for group in replication_groups {
+            changed |= group.on_expired(ended, is_up);
         }
         if changed { Ok(Answer::Done) } else { Err(Answer::Void) }
     }
 
-    pub(super) fn strike(&mut self, partition: PartitionId, version: u64, member: Member) -> Result<Answer, Answer> {
+    pub(super) fn strike(&mut self, group: GroupId, version: u64, member: Member) -> Result<Answer, Answer> {
         let up = self.is_member(member);
-        let state = self.under(partition, version)?;
+        let state = self.under(group, version)?;
         let follows = state.primary.is_some_and(|p| p != member) && state.in_sync.contains(&member);
         if !follows {
             return Err(Answer::Void);
@@ -235,13 +234,8 @@ impl Group {
         state.changed()
     }
 
-    pub(super) fn let_go(
-        &mut self,
-        partition: PartitionId,
-        version: u64,
-        members: &[Leaving],
-    ) -> Result<Answer, Answer> {
-        let state = self.under(partition, version)?;
+    pub(super) fn let_go(&mut self, group: GroupId, version: u64, members: &[Leaving]) -> Result<Answer, Answer> {
+        let state = self.under(group, version)?;
         let before = state.leaving.len();
         state.leaving.retain(|l| !members.contains(l));
         if state.leaving.len() == before {
@@ -250,9 +244,9 @@ impl Group {
         state.changed()
     }
 
-    pub(super) fn join(&mut self, partition: PartitionId, version: u64, member: Member) -> Result<Answer, Answer> {
+    pub(super) fn join(&mut self, group: GroupId, version: u64, member: Member) -> Result<Answer, Answer> {
         let up = self.is_member(member);
-        let state = self.under(partition, version)?;
+        let state = self.under(group, version)?;
         let lacks =
             state.placed.contains(&member.node) && !state.is_in_sync(member.node) && !state.is_left_by(member.node);
         // Only a primary can say that a joiner has everything.
@@ -264,9 +258,9 @@ impl Group {
         state.changed()
     }
 
-    pub(super) fn lead(&mut self, partition: PartitionId, version: u64, member: Member) -> Result<Answer, Answer> {
+    pub(super) fn lead(&mut self, group: GroupId, version: u64, member: Member) -> Result<Answer, Answer> {
         let up: BTreeSet<Member> = self.nodes.keys().filter_map(|node| self.member(*node)).collect();
-        let state = self.under(partition, version)?;
+        let state = self.under(group, version)?;
         if !up.contains(&member) || state.primary.is_some() {
             return Err(Answer::Void);
         }
@@ -284,27 +278,27 @@ impl Group {
         state.changed()
     }
 
-    pub(super) fn relieve(&mut self, partition: PartitionId, version: u64) -> Result<Answer, Answer> {
-        let state = self.under(partition, version)?;
+    pub(super) fn relieve(&mut self, group: GroupId, version: u64) -> Result<Answer, Answer> {
+        let state = self.under(group, version)?;
         state.former = Some(state.primary.take().ok_or(Answer::Void)?);
         state.changed()
     }
 
-    pub(super) fn place(&mut self, partition: PartitionId, version: u64, nodes: &[NodeId]) -> Result<Answer, Answer> {
+    pub(super) fn place(&mut self, group: GroupId, version: u64, nodes: &[NodeId]) -> Result<Answer, Answer> {
         if let Some(unknown) = nodes.iter().find(|n| !self.nodes.contains_key(n)) {
             return Err(Answer::Refused(Refused::NoSuchNode(unknown.0)));
         }
         let named: BTreeSet<NodeId> = nodes.iter().copied().collect();
         if named.is_empty() || named.len() < nodes.len() {
-            let text = "a partition is placed on at least one node, and on each once".to_owned();
+            let text = "a replication group is placed on at least one node, and on each once".to_owned();
             return Err(Answer::Refused(Refused::OutOfRange(text)));
         }
         let up: BTreeSet<Member> = self.nodes.keys().filter_map(|node| self.member(*node)).collect();
-        let state = self.under(partition, version)?;
+        let state = self.under(group, version)?;
         if state.placed == nodes {
             return Ok(Answer::Done);
         }
-        let needed = |node: NodeId| Err(Answer::Refused(Refused::Needed { node: node.0, partition: partition.0 }));
+        let needed = |node: NodeId| Err(Answer::Refused(Refused::Needed { node: node.0, group: group.0 }));
         let doubtful = state.doubtful.iter().map(|d| &d.member);
         let dropped = state.in_sync.iter().chain(doubtful).find(|m| !named.contains(&m.node));
         // Without a primary nobody knows which of them comes back.
