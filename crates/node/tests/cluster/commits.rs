@@ -305,10 +305,11 @@ fn a_commit_over_the_partitions_of_a_group_is_one_entry() {
                 None => drop(txn.insert(&table, &row).await?),
             }
         }
-        match commits {
-            true => txn.commit().await,
-            false => Ok(txn.rollback()),
+        if commits {
+            return txn.commit().await;
         }
+        txn.rollback();
+        Ok(())
     };
     block_on(async {
         nodes[0].db.create_database("d", Collation::DEFAULT).await.unwrap();
