@@ -160,7 +160,7 @@ mod tests {
         let mut newer = bytes;
         newer[8] = 9;
         let message = decode(&newer).unwrap_err().to_string();
-        assert!(message.contains("version 9") && message.contains("up to 3"), "{message}");
+        assert!(message.contains("version 9") && message.contains(&format!("up to {FORMAT_VERSION}")), "{message}");
         let foreign = FileHeader::decode("f", &bytes, KIND, Some(DatabaseId([8; 16]))).unwrap_err();
         assert!(matches!(foreign, LogError::Foreign { .. }));
         assert!(FileHeader::decode("f", &bytes, b"RAUKELSE", None).unwrap_err().to_string().contains("RAUKELSE"));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::header::DatabaseId;
+use crate::header::{DatabaseId, FORMAT_VERSION};
 use crate::memory_disk::MemoryDisk;
 use crate::superblock::Superblocks;
 use rauk_types::{TableId, Timestamp};
@@ -140,6 +140,8 @@ fn manifest_and_removal() {
         Manifest::load(&opened()).unwrap_err();
         file.write_all_at(&byte, at).unwrap();
     }
-    file.write_all_at(&[4], 8).unwrap();
-    assert!(matches!(Manifest::load(&opened()).unwrap_err(), LogError::NewerVersion { found: 4, known: 3, .. }));
+    let newer = FORMAT_VERSION + 1;
+    file.write_all_at(&newer.to_le_bytes(), 8).unwrap();
+    let refused = Manifest::load(&opened()).unwrap_err();
+    assert!(matches!(refused, LogError::NewerVersion { found, known: FORMAT_VERSION, .. } if found == newer));
 }

@@ -2,6 +2,7 @@ use super::segment::FIRST_FRAME;
 use super::*;
 use crate::disk::Disk;
 use crate::fault;
+use crate::header::FORMAT_VERSION;
 use crate::memory_disk::MemoryDisk;
 use crate::superblock::Superblocks;
 use proptest::prelude::*;
@@ -222,10 +223,12 @@ fn refuses_missing_segments_foreign_and_newer_files() {
     assert!(message(read(&disk, 8192, Lsn(0), end)).contains("redo/0002.redo is damaged at byte 0"));
     let mut header = [0; 64];
     disk.open("redo/0001.redo", false).unwrap().read_exact_at(&mut header, 0).unwrap();
-    header[8] = 5;
+    header[8] = FORMAT_VERSION as u8 + 1;
     file.write_all_at(&header, 0).unwrap();
     let newer = message(read(&disk, 8192, Lsn(0), Lsn(0)));
-    assert!(newer.contains("redo/0002.redo has format version 5") && newer.contains("up to 4"), "{newer}");
+    let (found, known) =
+        (format!("redo/0002.redo has format version {}", FORMAT_VERSION + 1), format!("up to {FORMAT_VERSION}"));
+    assert!(newer.contains(&found) && newer.contains(&known), "{newer}");
 }
 
 #[test]

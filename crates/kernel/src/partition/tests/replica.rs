@@ -529,7 +529,7 @@ fn slices_go_over_all_tables_and_refuse_what_is_not_known() {
     assert!(matches!(empty.restore_slice(&bad, &mut |_| false), Err(SliceError::Malformed { .. })));
     let mut bad = slices[1].clone();
     *bad.last_mut().unwrap() = 0;
-    bad[19 + 10] ^= 0xff;
+    bad[21 + 10] ^= 0xff;
     assert!(matches!(empty.restore_slice(&bad, &mut |_| false), Ok(4) | Err(SliceError::NoRow { .. })));
     assert_eq!(empty.restore_slice(&[9], &mut |_| false), Err(SliceError::Version(9)));
     assert!(empty.restore_slice(&[], &mut |_| false).is_err());
