@@ -9,10 +9,12 @@
 //! in comments (*rule 7*) are those of that page.
 //!
 //! # How a group is replicated
-//! The primary's *stream* is a list of entries at positions 1, 2, 3 …, each written in a view. An entry is *stable* when every in-sync replica has it
-//! (on disk, at `fsync`). A one-group transaction is one entry and commits when that is stable. A transaction over several groups is a prepare in
-//! each; when all of them are stable it is committed, whoever dies after that. Whatever is not stable can still be *cut* by the next primary, and
-//! until then stands beside the rows as pending versions, on followers too; so cutting is aborting pending versions, and never undoes a committed row.
+//! The primary's *stream* is a list of entries at positions 1, 2, 3 …, each written in a view. An entry is *stable*
+//! when every in-sync replica has it (on disk, at `fsync`). A one-group transaction is one entry and commits when that
+//! is stable. A transaction over several groups is a prepare in each; when all of them are stable it is committed,
+//! whoever dies after that. Whatever is not stable can still be *cut* by the next primary, and until then stands beside
+//! the rows as pending versions, on followers too; so cutting is aborting pending versions, and never undoes a
+//! committed row.
 
 pub mod replica;
 pub mod transactions;

@@ -1,12 +1,13 @@
 //! A statement of MySQL 8 in the words of MariaDB 10.11, where that has no such syntax.
 //!
-//! `TABLE t` is a SELECT of the table's columns, the rows of `VALUES ROW(…)` are SELECTs under UNION ALL, a common table
-//! before UPDATE or DELETE stands where it is read, ANY_VALUE of a group key is that key, GROUPING is a number in each of
-//! the groupings of a ROLLUP, and a LATERAL table that names nothing around it is a derived table. Rauk is asked the
-//! statement itself.
+//! `TABLE t` is a SELECT of the table's columns, the rows of `VALUES ROW(…)` are SELECTs under UNION ALL, a common
+//! table before UPDATE or DELETE stands where it is read, ANY_VALUE of a group key is that key, GROUPING is a number in
+//! each of the groupings of a ROLLUP, and a LATERAL table that names nothing around it is a derived table. Rauk is
+//! asked the statement itself.
 //!
-//! What is left out: LATERAL tables that name a table beside them, a ROLLUP with a LIMIT or DISTINCT, common tables of a
-//! change that nothing reads; of those Rauk is judged alone. The collation `utf8mb4_0900_ai_ci` is another one in the text that a session sends (`run`).
+//! What is left out: LATERAL tables that name a table beside them, a ROLLUP with a LIMIT or DISTINCT, common tables of
+//! a change that nothing reads; of those Rauk is judged alone. The collation `utf8mb4_0900_ai_ci` is another one in the
+//! text that a session sends (`run`).
 
 use crate::known::groupings;
 use crate::schema::Schema;

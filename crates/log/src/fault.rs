@@ -3,10 +3,13 @@
 //! `fault::point("redo.flush.before_sync")?` stands wherever the order of steps matters. Off, it costs a relaxed load of one atomic.
 //! Names, not numbers: they stay when code moves, and all of them stand in [`ALL`] (a test compares the list with the sources).
 //!
-//! Faults are set for the whole process ([`set`], or the environment variable `RAUK_FAULT` read by [`set_from_environment`]: a child process that a test starts) or for the calling thread
-//! only ([`Local`]: the simulator, and unit tests, which run beside each other). `RAUK_FAULT=redo.flush.before_sync:abort@17,checkpoint.row:enospc` aborts the process
-//! when that point is met the 17th time, and makes the first row of a checkpoint fail; `@3+` means from the third time on; actions are `abort`, `eio`, `enospc`, `pause=MILLISECONDS` and
-//! `hold=FILE`: what asks for it ([`holds`]) waits there, without a thread, while the file exists.
+//! Faults are set for the whole process ([`set`], or the environment variable `RAUK_FAULT` read by
+//! [`set_from_environment`]: a child process that a test starts) or for the calling thread only ([`Local`]: the
+//! simulator, and unit tests, which run beside each other).
+//! `RAUK_FAULT=redo.flush.before_sync:abort@17,checkpoint.row:enospc` aborts the process when that point is met the
+//! 17th time, and makes the first row of a checkpoint fail; `@3+` means from the third time on; actions are `abort`,
+//! `eio`, `enospc`, `pause=MILLISECONDS` and `hold=FILE`: what asks for it ([`holds`]) waits there, without a thread,
+//! while the file exists.
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

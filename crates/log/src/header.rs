@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// What this program writes, and the newest that it reads. Version 2 has end marks in the redo log, version 3 sparse rows,
-/// version 4 streams of groups with several partitions.
+/// What this program writes, and the newest that it reads. Version 2 has end marks in the redo log, version 3 sparse
+/// rows, version 4 streams of groups with several partitions.
 pub const FORMAT_VERSION: u32 = 4;
 pub(crate) const HEADER_BYTES: usize = 64;
 

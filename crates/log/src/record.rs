@@ -10,7 +10,8 @@
 //! 4 group length bytes                   stream
 //! 5 bucket table layout length row       put of a sparse row (`rauk_types::row::sparse`)
 //! ```
-//! A node of a cluster logs what its replicas of groups tell it to: records of their streams, whose bytes mean something to them only. A node that is alone has no such records.
+//! A node of a cluster logs what its replicas of groups tell it to: records of their streams, whose bytes mean
+//! something to them only. A node that is alone has no such records.
 //!
 //! [`changes`] reads any bytes without panicking: what is not a payload ends in one error.
 use crate::varint;

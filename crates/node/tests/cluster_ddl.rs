@@ -284,7 +284,8 @@ fn indexes_are_built_over_the_rows_of_all_nodes() {
     end(nodes);
 }
 
-/// Statements are made on all nodes between the two locks of an ADD INDEX, while the processes fill it; replicas and primaries have it in the end.
+/// Statements are made on all nodes between the two locks of an ADD INDEX, while the processes fill it; replicas and
+/// primaries have it in the end.
 #[test]
 fn statements_of_all_nodes_go_on_while_an_index_is_built() {
     let (_turn, world, nodes) = three();

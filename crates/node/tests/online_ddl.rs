@@ -1,4 +1,5 @@
-//! Statements go on while a DDL builds: they are made in the middle of the build, at its fault points, and in the end indexes and rows agree.
+//! Statements go on while a DDL builds: they are made in the middle of the build, at its fault points, and in the end
+//! indexes and rows agree.
 mod support;
 
 use rauk_log::{Disk, MemoryDisk, fault};
@@ -156,7 +157,8 @@ fn other_ddl_waits_for_a_build_and_holds_up_nobody() {
     block_on(db.drop_table("d", "t", WAIT)).unwrap();
 }
 
-/// A transaction that stays open from before the switch holds it up, until the statement gives up, and then nothing of the index is left.
+/// A transaction that stays open from before the switch holds it up, until the statement gives up, and then nothing of
+/// the index is left.
 #[test]
 fn a_build_that_does_not_get_its_table_again_is_undone() {
     let (db, t, _) = filled();
@@ -229,7 +231,8 @@ fn a_build_that_fails_or_is_killed_in_the_middle_leaves_rows_and_nothing_else() 
     }
 }
 
-/// What was written while the index was built is there after a crash, with and without a checkpoint in the middle, and the index gives it.
+/// What was written while the index was built is there after a crash, with and without a checkpoint in the middle, and
+/// the index gives it.
 #[test]
 fn what_is_written_during_a_build_is_recovered() {
     for checkpoint in [false, true] {

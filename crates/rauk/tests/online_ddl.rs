@@ -1,4 +1,5 @@
-//! Clients of a real process go on while ALTER TABLE builds: the build is held at a fault point until the test lets it go, and every statement is answered before.
+//! Clients of a real process go on while ALTER TABLE builds: the build is held at a fault point until the test lets it
+//! go, and every statement is answered before.
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! Which partitions a cluster has, and which replication group each of them is in.
 //!
-//! A *bucket* is a hash of a row's distribution key ([`BUCKETS`]). A *partition* is a contiguous range of buckets, and a
-//! *group* a contiguous range of partitions: so a group is a contiguous range of buckets too. One partition more, the
+//! A *bucket* is a hash of a row's distribution key ([`BUCKETS`]). A *partition* is a contiguous range of buckets, and
+//! a *group* a contiguous range of partitions: so a group is a contiguous range of buckets too. One partition more, the
 //! last, holds the fully replicated tables; it is a group of its own, the last.
 //!
 //! The layout is settled when the cluster is made.

@@ -130,7 +130,8 @@ impl Replica {
         peer.need = peer.need.max(from.position);
     }
 
-    /// The answer to [`Output::ReadSlice`]: rows read while everything up to `at` was in the group, and where to go on (`None`: that was all).
+    /// The answer to [`Output::ReadSlice`]: rows read while everything up to `at` was in the group, and where to go on
+    /// (`None`: that was all).
     #[expect(clippy::too_many_arguments, reason = "one signal's parts")]
     pub fn on_slice(
         &mut self,

@@ -22,9 +22,9 @@ pub struct Entry {
     pub record: Bytes,
 }
 
-/// What the control plane has decided about a group. Versions only grow; one with an older version than what is known is passed over. `joining` may change
-/// without a new version: a process that is left out of it then is gone for ever (who was asked to join under this version and is not listed any more, is
-/// never taken in under it).
+/// What the control plane has decided about a group. Versions only grow; one with an older version than what is known
+/// is passed over. `joining` may change without a new version: a process that is left out of it then is gone for ever
+/// (who was asked to join under this version and is not listed any more, is never taken in under it).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     pub group: GroupId,
@@ -66,7 +66,8 @@ pub enum Contents {
     Partial,
 }
 
-/// Between replicas of one group. The envelope says which processes it is from and to (members of other incarnations never get here: rule 21).
+/// Between replicas of one group. The envelope says which processes it is from and to (members of other incarnations
+/// never get here: rule 21).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Message {
     /// Primary → replica: `entries` follow directly on `previous`; everything up to `stable` is stable. Also without entries, to tell `stable`.
@@ -79,7 +80,8 @@ pub enum Message {
     Mismatch { view: View, last: EntryId, history: Vec<EntryId>, floor: Position, stable: EntryId, contents: Contents },
     /// Primary → joiner: forget everything; entries will follow on `from`, rows come in slices. `state`: an encoded [`crate::TxnTable`] at `from`.
     CopyBegin { view: View, copy: u64, from: EntryId, stable: Position, history: Vec<EntryId>, state: Bytes },
-    /// Primary → joiner: a slice of rows as they were when everything up to `at` was in the group. `last`: no more slices.
+    /// Primary → joiner: a slice of rows as they were when everything up to `at` was in the group. `last`: no more
+    /// slices.
     CopySlice { view: View, copy: u64, number: u32, at: Position, rows: Bytes, last: bool },
     /// Joiner → primary: this slice is in (on disk, at `fsync`); `None`: ready for the first. The last slice is answered when the copy is whole (on disk).
     CopyTaken { view: View, copy: u64, number: Option<u32> },
@@ -156,7 +158,8 @@ pub enum Output {
     ReadState {
         to: Member,
     },
-    /// Ask the control plane to take a member into the in-sync set: it has all that rule 24 asks for, and counts from now on.
+    /// Ask the control plane to take a member into the in-sync set: it has all that rule 24 asks for, and counts from
+    /// now on.
     RequestJoin {
         version: u64,
         member: Member,

@@ -14,18 +14,20 @@
 //! | `replay` | what a restart makes of the log records |
 //!
 //! # Views
-//! A replica follows the newest view it has heard of, from an assignment or from its primary, and refuses everything of older ones (rules 7, 22). A view belongs
-//! to one process: only an assignment that names this very process lets it lead, only if its contents are whole, and only in a view that its log has no entry of. Before its first
-//! assignment a process listens to nobody: the control plane registers it before it names it to anybody, so its first assignment is at least as new as
-//! everything that its predecessor has promised.
+//! A replica follows the newest view it has heard of, from an assignment or from its primary, and refuses everything of
+//! older ones (rules 7, 22). A view belongs to one process: only an assignment that names this very process lets it
+//! lead, only if its contents are whole, and only in a view that its log has no entry of. Before its first assignment a
+//! process listens to nobody: the control plane registers it before it names it to anybody, so its first assignment is
+//! at least as new as everything that its predecessor has promised.
 //!
 //! # Why nothing stable is lost
-//! An entry is called stable when all have acknowledged it that could lead next: the in-sync members that the primary knows of, and joiners that it has asked the control plane to
-//! take in. The control plane's set has no others, since it grows only by requests of the primary that leads in the present version. What is acknowledged is verified to
-//! be the primary's own stream, and is on disk (`fsync`); and nobody takes it back: older views are refused, and a primary of a newer one has it.
-//! By induction equal [`EntryId`]s are equal streams up to there, for an append says which entry it follows on.
-//! A directory that was put back to an older copy breaks this. A primary that an in-sync member tells of a stable entry which it lacks
-//! says so to its caller ([`Output::Lacking`]), who ends the process.
+//! An entry is called stable when all have acknowledged it that could lead next: the in-sync members that the primary
+//! knows of, and joiners that it has asked the control plane to take in. The control plane's set has no others, since
+//! it grows only by requests of the primary that leads in the present version. What is acknowledged is verified to be
+//! the primary's own stream, and is on disk (`fsync`); and nobody takes it back: older views are refused, and a primary
+//! of a newer one has it. By induction equal [`EntryId`]s are equal streams up to there, for an append says which entry
+//! it follows on. A directory that was put back to an older copy breaks this. A primary that an in-sync member tells of
+//! a stable entry which it lacks says so to its caller ([`Output::Lacking`]), who ends the process.
 //!
 //! # What stays bounded
 //! Entries in memory: [`Limits::kept_bytes`], and those that are not stable yet ([`Replica::unstable_bytes`]: who proposes should wait when these are many). To each
@@ -123,7 +125,8 @@ impl Replica {
         }
     }
 
-    /// What the control plane has decided; also when it names this process nowhere (its contents stay, and count for nothing).
+    /// What the control plane has decided; also when it names this process nowhere (its contents stay, and count for
+    /// nothing).
     pub fn on_assignment(&mut self, now: Duration, assignment: &Assignment, out: &mut Outbox) {
         assert_eq!(assignment.group, self.group, "an assignment of another group");
         let known = self.assignment.as_ref();
@@ -311,8 +314,10 @@ impl Replica {
         self.following.copy = None;
     }
 
-    /// The rows here are wanted no more, for others hold the group (the caller has seen to it that these do not need them either): they are forgotten, in the log too, and this replica is as one whose copy was cut off.
-    /// `state`: of a transaction table without transactions. `false`: it has a part in the group as far as it knows, or nothing to forget.
+    /// The rows here are wanted no more, for others hold the group (the caller has seen to it that these do not need
+    /// them either): they are forgotten, in the log too, and this replica is as one whose copy was cut off. `state`: of
+    /// a transaction table without transactions. `false`: it has a part in the group as far as it knows, or nothing to
+    /// forget.
     pub fn forsake(&mut self, now: Duration, state: Bytes, out: &mut Outbox) -> bool {
         let from = self.history.last();
         let has = from.position.0 > 0 && self.contents == Contents::Whole;

@@ -3,14 +3,16 @@
 //! *Leading* begins when an assignment names this very process in a view that no entry of the own log is of, and ends with any assignment or message of a newer view. The
 //! first entry is the view's opening; when that is stable so is everything inherited, and work is taken.
 //!
-//! *Stable* is what all have that count: the own log, the in-sync members, and joiners from the moment on that the control plane has been asked to take them in (rule 24).
-//! Under load a joiner is always a little behind, so it is *held* first: when it lags no more than a message it counts already, without anybody
-//! having been asked; it has what is stable a moment later, and then the control plane is asked. A held joiner that falls silent is let go. Once asked, only an
-//! assignment ends the counting: it names the joiner in-sync, or it is of a newer version (the request was void) and does not, or of the same version and lists it nowhere
-//! any more (its process is gone).
+//! *Stable* is what all have that count: the own log, the in-sync members, and joiners from the moment on that the
+//! control plane has been asked to take them in (rule 24). Under load a joiner is always a little behind, so it is
+//! *held* first: when it lags no more than a message it counts already, without anybody having been asked; it has what
+//! is stable a moment later, and then the control plane is asked. A held joiner that falls silent is let go. Once
+//! asked, only an assignment ends the counting: it names the joiner in-sync, or it is of a newer version (the request
+//! was void) and does not, or of the same version and lists it nowhere any more (its process is gone).
 //!
-//! An in-sync member that something has waited for since [`super::Limits::strike_after`], without any progress, is asked to be struck; later where what it has to do is long. Until the control plane has done so
-//! nothing is stable without it (rule 19).
+//! An in-sync member that something has waited for since [`super::Limits::strike_after`], without any progress, is
+//! asked to be struck; later where what it has to do is long. Until the control plane has done so nothing is stable
+//! without it (rule 19).
 
 use super::Replica;
 use super::disk::Mark;

@@ -3,9 +3,10 @@
 //! [`Replay`] takes them in the order of the log and says what is to be done with rows and transaction table, step by step; at its end stands [`Restored`], which
 //! a [`super::Replica`] begins with.
 //!
-//! The log is read from where the newest checkpoint's first anchor stands. The anchors of other groups come a little later, so there may be records before a group's own:
-//! they are passed over, unless they are the beginning of everything (the first entry of a stream, or of a copy), which is as good as an anchor. An anchor that
-//! agrees with what was read already says nothing new (a checkpoint that was never finished).
+//! The log is read from where the newest checkpoint's first anchor stands. The anchors of other groups come a little
+//! later, so there may be records before a group's own: they are passed over, unless they are the beginning of
+//! everything (the first entry of a stream, or of a copy), which is as good as an anchor. An anchor that agrees with
+//! what was read already says nothing new (a checkpoint that was never finished).
 //!
 //! A copy counts when the log has it from its beginning to its end (a checkpoint keeps the log from there on while a copy is under way).
 //!

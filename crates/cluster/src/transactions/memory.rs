@@ -2,13 +2,14 @@
 //! the order of the stream.
 //!
 //! # Tombstones ([`Tombstones`])
-//! A commit over several groups that all have confirmed, and that was forgotten. The last [`TOMBSTONES`] stay. They answer a question that was
-//! under way when the transaction was forgotten: without a tombstone it would find nothing, make a fence and hear "refused" about a commit.
-//! The oldest may go, because nobody that acts on the answer is left: whoever asked held a prepared record, has since confirmed the commit (else it would not
-//! have been forgotten) and so knows the outcome; its coordinator knows it or is dead (rule 8). A late *prepare* needs no tombstone at all: the locks
-//! that it needs went with the outcome (rule 5). What is left of a question that comes after the tombstone has gone is a fence that nobody needs
-//! and that is swept ([`super::TxnTable::lingering`]).
-//! An abort leaves no tombstone: a fence says the same as the forgotten record.
+//! A commit over several groups that all have confirmed, and that was forgotten. The last [`TOMBSTONES`] stay. They
+//! answer a question that was under way when the transaction was forgotten: without a tombstone it would find nothing,
+//! make a fence and hear "refused" about a commit. The oldest may go, because nobody that acts on the answer is left:
+//! whoever asked held a prepared record, has since confirmed the commit (else it would not have been forgotten) and so
+//! knows the outcome; its coordinator knows it or is dead (rule 8). A late *prepare* needs no tombstone at all: the
+//! locks that it needs went with the outcome (rule 5). What is left of a question that comes after the tombstone has
+//! gone is a fence that nobody needs and that is swept ([`super::TxnTable::lingering`]). An abort leaves no tombstone:
+//! a fence says the same as the forgotten record.
 //!
 //! # Commits of one group ([`Commits`])
 //! Nobody forgets these by an entry: there are too many. The last [`COMMITS`] stay with their times, for the coordinator that lost its answer
@@ -20,7 +21,8 @@ use rauk_types::{ProcessId, Timestamp, TxnId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 
-/// At 16 bytes and hashing about 0.4 MB for each group; at 10 000 commits a second of that kind in one group, those of 1.6 s.
+/// At 16 bytes and hashing about 0.4 MB for each group; at 10 000 commits a second of that kind in one group, those of
+/// 1.6 s.
 pub(super) const TOMBSTONES: usize = 16_384;
 
 /// About 1.3 MB for each group; at 30 000 commits a second in one group, those of the last second.

@@ -23,11 +23,13 @@
 //!
 //! # Who must do what
 //! The blocks here keep the rules of docs/cluster-protocols.md, given that their caller does this:
-//! - Every entry, stable position and cut is shown to the table in the order of the replica's outbox, with its effects carried out in the same turn under the group's guard.
+//! - Every entry, stable position and cut is shown to the table in the order of the replica's outbox, with its effects
+//!   carried out in the same turn under the group's guard.
 //! - An entry is proposed only after its question in `questions` was answered so in the same turn. Questions are asked by a primary (not one that opens) with a lease,
 //!   and prepares are taken only where the transaction's locks are held (rule 5).
 //! - Answers leave after the lease was checked again (rule 15). What was waited for at a primary that leads no more is void.
-//! - A process that is dead for the control plane is heard no more (rule 21), and its locks go before [`TxnTable::orphans`] is asked.
+//! - A process that is dead for the control plane is heard no more (rule 21), and its locks go before
+//!   [`TxnTable::orphans`] is asked.
 
 mod decision;
 mod encoding;

@@ -176,8 +176,9 @@ impl TxnTable {
         })
     }
 
-    /// What dead coordinators have left, once `is_live` is `false` for their process and the group has let go of all their locks (in that order: then no
-    /// prepare of theirs is ever taken again, here or under a later primary, which has learnt of the death too).
+    /// What dead coordinators have left, once `is_live` is `false` for their process and the group has let go of all
+    /// their locks (in that order: then no prepare of theirs is ever taken again, here or under a later primary, which
+    /// has learnt of the death too).
     ///
     /// Fences and aborts may then be forgotten at once: whoever still asks makes another fence and hears the same. A commit must be pushed to all first, else
     /// a participant that is still in doubt would ask here, find nothing and abort.

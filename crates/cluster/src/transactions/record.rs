@@ -24,7 +24,8 @@ pub enum Record {
     Opening,
     /// A transaction of this group alone: committed at `time` when the entry is stable.
     Commit { txn: TxnId, time: Timestamp, writes: Bytes },
-    /// This group's part of a transaction. `participants`: all of them, sorted. `least`: the least time that it can commit at, as this group sees it.
+    /// This group's part of a transaction. `participants`: all of them, sorted. `least`: the least time that it can
+    /// commit at, as this group sees it.
     Prepare { txn: TxnId, participants: Vec<GroupId>, least: Timestamp, writes: Bytes },
     /// A prepared transaction is decided.
     Decide { txn: TxnId, outcome: Outcome },

@@ -1,9 +1,10 @@
 //! The transaction table: what the entries of one group's stream mean, entry by entry.
 //!
 //! # How it works
-//! Every transaction that has left a record and is not forgotten *stands* in the table: alone in this group ([`Standing::Alone`], until it is stable), or
-//! as one part of several ([`Part`]). Entries not stable yet are queued with what they did, so that becoming stable works from the front of the
-//! queue and a cut from its back; both cost the same for each entry however much stands in the table.
+//! Every transaction that has left a record and is not forgotten *stands* in the table: alone in this group
+//! ([`Standing::Alone`], until it is stable), or as one part of several ([`Part`]). Entries not stable yet are queued
+//! with what they did, so that becoming stable works from the front of the queue and a cut from its back; both cost the
+//! same for each entry however much stands in the table.
 //!
 //! What a cut takes back is what the entry did to the *table*. What a decision did to the *rows* stays: it was taken somewhere on stable records, and
 //! will be in the stream again. Such a part has an outcome and no `decided` position: its primary, this one or another, finds it in
@@ -51,8 +52,8 @@ pub enum Vote {
     Refused,
     /// It knows the outcome.
     Decided(Outcome),
-    /// It has forgotten the transaction. Of several groups: every participant had confirmed the outcome. Of one ([`TxnTable::look_alone`]): it is too
-    /// long ago to tell.
+    /// It has forgotten the transaction. Of several groups: every participant had confirmed the outcome. Of one
+    /// ([`TxnTable::look_alone`]): it is too long ago to tell.
     Forgotten,
 }
 
@@ -393,7 +394,8 @@ impl TxnTable {
         }
     }
 
-    /// The table of a group that has gone back to a cut (rule 29). Everything up to the cut's entry is decided, and every process that could ask is over, so nothing is remembered.
+    /// The table of a group that has gone back to a cut (rule 29). Everything up to the cut's entry is decided, and
+    /// every process that could ask is over, so nothing is remembered.
     pub fn at_cut(position: Position, time: Timestamp, view: View) -> TxnTable {
         let cut = (position > Position(0)).then_some(CutAt { at: position, time, view });
         TxnTable { last: position, stable: position, cuts: cut.into_iter().collect(), ..TxnTable::default() }

@@ -1,4 +1,5 @@
-//! Closing a transaction over several groups: the questions until its outcome is known, the outcome until all have confirmed it, and then forgetting.
+//! Closing a transaction over several groups: the questions until its outcome is known, the outcome until all have
+//! confirmed it, and then forgetting.
 //!
 //! Its coordinator and whoever takes over do the same ([`Closing`]); they differ in how they begin and in who forgets.
 //! - The *coordinator* has sent prepares and waits for the votes. It asks whoever has not answered in time. It decides for abort only when somebody
@@ -9,8 +10,8 @@
 //! The outcome is told to all participants, the own one too, until they have confirmed it. Then it is forgotten: by the coordinator, and by a take-over only if
 //! the coordinator is dead (rule 8). A take-over beside a living coordinator ends when all have confirmed; the coordinator hears the outcome by asking.
 //!
-//! Whatever happens in the own group, a take-over is shown in the same turn ([`Closing::on_vote`] with the outcome), and a take-over goes when the group
-//! is not led here any more. What it decides counts only under the lease (rule 15).
+//! Whatever happens in the own group, a take-over is shown in the same turn ([`Closing::on_vote`] with the outcome),
+//! and a take-over goes when the group is not led here any more. What it decides counts only under the lease (rule 15).
 
 use super::decision::Decision;
 use super::questions::Undecided;
@@ -81,7 +82,8 @@ impl Closing {
         Closing::new(txn, Role::Coordinator, participants, pace, now + pace.patience)
     }
 
-    /// The participant `own` takes over: `undecided` is what its table says. `coordinator_is_dead`: as the control plane knows.
+    /// The participant `own` takes over: `undecided` is what its table says. `coordinator_is_dead`: as the control
+    /// plane knows.
     pub fn take_over(undecided: &Undecided, own: GroupId, coordinator_is_dead: bool, pace: Pace) -> Closing {
         let role = Role::TakeOver { coordinator_is_dead };
         let mut closing = Closing::new(undecided.txn, role, &undecided.participants, pace, Duration::ZERO);
@@ -127,7 +129,8 @@ impl Closing {
         unconfirmed.filter_map(|p| p.is_due(now, self.pace).then_some((p.group, Step::Decide(outcome)))).collect()
     }
 
-    /// A participant has voted, or the own group has learnt the outcome. Gives the outcome when it is decided by that: it is to be told at once.
+    /// A participant has voted, or the own group has learnt the outcome. Gives the outcome when it is decided by that:
+    /// it is to be told at once.
     ///
     /// # Panics
     /// As [`Decision::on_vote`].

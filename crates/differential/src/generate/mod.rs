@@ -6,7 +6,8 @@
 //!
 //! Invariant: what is generated has one right answer. Rows under a LIMIT are ordered by all their columns (so that rows
 //! that tie are the same), window functions that depend on an order have one over all columns of the tables, of which a
-//! block has one where rows may be the same (which of these is the first for each of two windows is open), an assignment of a joined UPDATE reads only the row that it changes.
+//! block has one where rows may be the same (which of these is the first for each of two windows is open), an
+//! assignment of a joined UPDATE reads only the row that it changes.
 
 pub mod change;
 pub mod expression;

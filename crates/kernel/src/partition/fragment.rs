@@ -18,7 +18,8 @@ pub(super) struct Index {
     pub id: IndexId,
     pub def: IndexKeys,
     pub tree: OrderedIndex,
-    /// Entries of versions that were valid before this time may never have been made: they had gone before the index came.
+    /// Entries of versions that were valid before this time may never have been made: they had gone before the index
+    /// came.
     floor: Timestamp,
 }
 
@@ -242,8 +243,8 @@ impl Fragment {
         }
     }
 
-    /// Removes the listed entries that no image of the row has any more; gives how many. One that an index that is being
-    /// filled does not have yet counts as well: a snapshot that needs it will not find it.
+    /// Removes the listed entries that no image of the row has any more; gives how many. One that an index that is
+    /// being filled does not have yet counts as well: a snapshot that needs it will not find it.
     pub fn drop_suspects(
         &mut self,
         versions: &VersionTable,

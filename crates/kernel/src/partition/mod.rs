@@ -316,8 +316,8 @@ impl Partition {
         &self.times
     }
 
-    /// From here on these bounds are this partition's, raised to what its own were: those of a group, whose commits have
-    /// one time in all of its partitions.
+    /// From here on these bounds are this partition's, raised to what its own were: those of a group, whose commits
+    /// have one time in all of its partitions.
     pub fn share_times(&mut self, times: &Arc<TimeBounds>) {
         times.raise_max_read(self.times.max_read());
         times.raise_finished(self.times.finished());

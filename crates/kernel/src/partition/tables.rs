@@ -23,9 +23,10 @@ impl Partition {
         assert!(old.is_none(), "table {id:?} is there already");
     }
 
-    /// A new definition of a table that is here: renamed, columns or indexes added or dropped.
-    /// Added ordered indexes begin empty and must be filled with [`Partition::build_index`] before they are scanned. From here on every write
-    /// keeps them, also before they are filled: transactions may use the table meanwhile, by a definition that does not have them.
+    /// A new definition of a table that is here: renamed, columns or indexes added or dropped. Added ordered indexes
+    /// begin empty and must be filled with [`Partition::build_index`] before they are scanned. From here on every write
+    /// keeps them, also before they are filled: transactions may use the table meanwhile, by a definition that does not
+    /// have them.
     pub fn alter_table(&mut self, schema: Arc<TableSchema>) {
         let fragment = self.fragments.get_mut(&schema.id).expect("the table to alter is here");
         fragment.set_schema(schema, &self.budget);
@@ -72,19 +73,21 @@ impl Partition {
         tables
     }
 
-    /// A table that was built under its id alone comes into use: who reads it at a snapshot from before that would find nothing, and is told so
-    /// ([`Stop::SnapshotTooOld`]).
+    /// A table that was built under its id alone comes into use: who reads it at a snapshot from before that would find
+    /// nothing, and is told so ([`Stop::SnapshotTooOld`]).
     pub fn show_table(&mut self, table: TableId) {
         if let Some(fragment) = self.fragments.get_mut(&table) {
             fragment.raise_floors(fragment.newest);
         }
     }
 
-    /// Fills an ordered index from up to `rows` rows beginning at `from`; gives where to go on, or `None` at the end. Ends earlier after so many keys that
-    /// the partition would be held for long. For [`Purpose::Relief`] (the index was decided elsewhere) it does not fail for memory.
+    /// Fills an ordered index from up to `rows` rows beginning at `from`; gives where to go on, or `None` at the end.
+    /// Ends earlier after so many keys that the partition would be held for long. For [`Purpose::Relief`] (the index
+    /// was decided elsewhere) it does not fail for memory.
     ///
-    /// Rows that are written meanwhile have their entries already, and get each once: an entry follows the images of its row, whoever comes first. Old
-    /// and pending versions have entries too: a snapshot that is older than the index may still be open, and a transaction may be undone.
+    /// Rows that are written meanwhile have their entries already, and get each once: an entry follows the images of
+    /// its row, whoever comes first. Old and pending versions have entries too: a snapshot that is older than the index
+    /// may still be open, and a transaction may be undone.
     pub fn build_index(
         &mut self,
         table: TableId,

@@ -61,11 +61,13 @@ pub enum GroupCommand {
         native_address: String,
         roles: BTreeSet<RoleKind>,
     },
-    /// A process of the node begins: gives its number. `whole`: groups whose log it has wholly (rule 21): it keeps its place there, and loses it elsewhere. Where its predecessor led, nobody leads until the leader names one.
-    /// A group of which the directory has never had anything is whole too: as long as it is the same directory, nothing was lost.
-    /// With durability `replicated` memory counts, which is lost: the process keeps no place. `whole` then names the groups that it has exactly as the cut of this `recovery` has them. Void if the cluster has gone back
-    /// to a cut since the process opened its directory.
-    /// `directory`: refused if it is an older copy; if its log's damaged end was cut, the process keeps no place, and is doubtful where it was in-sync (rule 37).
+    /// A process of the node begins: gives its number. `whole`: groups whose log it has wholly (rule 21): it keeps its
+    /// place there, and loses it elsewhere. Where its predecessor led, nobody leads until the leader names one. A group
+    /// of which the directory has never had anything is whole too: as long as it is the same directory, nothing was
+    /// lost. With durability `replicated` memory counts, which is lost: the process keeps no place. `whole` then names
+    /// the groups that it has exactly as the cut of this `recovery` has them. Void if the cluster has gone back to a
+    /// cut since the process opened its directory. `directory`: refused if it is an older copy; if its log's damaged
+    /// end was cut, the process keeps no place, and is doubtful where it was in-sync (rule 37).
     Register {
         node: NodeId,
         nonce: u64,
@@ -87,21 +89,24 @@ pub enum GroupCommand {
         version: u64,
         member: Member,
     },
-    /// A member has everything: it is in-sync. Void unless `version` is the group's and the member is its node's process, up, and placed here.
+    /// A member has everything: it is in-sync. Void unless `version` is the group's and the member is its node's
+    /// process, up, and placed here.
     Join {
         #[serde(rename = "partition")]
         group: GroupId,
         version: u64,
         member: Member,
     },
-    /// A new view, led by an in-sync member that is up, without those that are not; in a group that nobody has ever led, by any that is placed here. Void while another leads ([`GroupCommand::Relieve`] comes first).
+    /// A new view, led by an in-sync member that is up, without those that are not; in a group that nobody has ever
+    /// led, by any that is placed here. Void while another leads ([`GroupCommand::Relieve`] comes first).
     Lead {
         #[serde(rename = "partition")]
         group: GroupId,
         version: u64,
         member: Member,
     },
-    /// Where a group is to be; the first is the preferred primary. Who is not named is not in-sync any more. Refused if that would be the primary, or anybody who is in-sync while there is none.
+    /// Where a group is to be; the first is the preferred primary. Who is not named is not in-sync any more. Refused if
+    /// that would be the primary, or anybody who is in-sync while there is none.
     Place {
         #[serde(rename = "partition")]
         group: GroupId,
@@ -162,7 +167,8 @@ pub enum GroupCommand {
         group: GroupId,
         version: u64,
     },
-    /// The cut at this time is on the disks of all in-sync replicas; `entries`: its places, by group. Void unless `versions` is [`super::Group::versions`].
+    /// The cut at this time is on the disks of all in-sync replicas; `entries`: its places, by group. Void unless
+    /// `versions` is [`super::Group::versions`].
     Cut {
         time: Timestamp,
         versions: u64,
@@ -189,11 +195,14 @@ pub enum GroupCommand {
         version: u64,
         members: Vec<Leaving>,
     },
-    /// The operator accepts that commits may be missing: groups that wait for a member whose log was not damaged, or reaches further, go on with the doubtful member whose log reaches
-    /// furthest of those that are up. Refused where no group waits so.
+    /// The operator accepts that commits may be missing: groups that wait for a member whose log was not damaged, or
+    /// reaches further, go on with the doubtful member whose log reaches furthest of those that are up. Refused where
+    /// no group waits so.
     AcceptLoss,
-    /// As [`GroupCommand::Register`], where memory counts (durability `replicated`), by a process that follows a fenced one of its node: what `predecessor` had in memory is on the node's disk, wholly for the groups in `kept`.
-    /// It keeps its predecessor's places there, if no other process of the node has registered since; else it is registered as one that has lost its memory.
+    /// As [`GroupCommand::Register`], where memory counts (durability `replicated`), by a process that follows a fenced
+    /// one of its node: what `predecessor` had in memory is on the node's disk, wholly for the groups in `kept`. It
+    /// keeps its predecessor's places there, if no other process of the node has registered since; else it is
+    /// registered as one that has lost its memory.
     Succeed {
         node: NodeId,
         nonce: u64,
@@ -204,8 +213,8 @@ pub enum GroupCommand {
         kept: Vec<GroupId>,
         directory: DirectoryState,
     },
-    /// Opens an intent, whose tables users may have from then on, or closes it again; gives the number that it has instead. Refused (try again) while another intent is in the way;
-    /// void if it has ended.
+    /// Opens an intent, whose tables users may have from then on, or closes it again; gives the number that it has
+    /// instead. Refused (try again) while another intent is in the way; void if it has ended.
     Reopen {
         number: u64,
         open: Open,

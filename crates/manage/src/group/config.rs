@@ -1,8 +1,11 @@
 //! What is settled when a cluster is made, and what can be changed while it runs.
 //!
-//! The numbers of partitions and of groups are fixed for ever: keys are mapped to them. Replicas, and the time after which a node is replaced, can be changed at any time; placement follows. Durability is chosen when the cluster is made: with
-//! `Fsync` an acknowledged commit is on the disks of all in-sync replicas; with `Replicated` it is in their memory, reaches disks a moment later, and after the loss of all memory of a group the cluster goes back to a
-//! cut ([`super::cuts`]). To change it later is refused in words: what was promised for commits that are acknowledged already could not be kept at once on every node.
+//! The numbers of partitions and of groups are fixed for ever: keys are mapped to them. Replicas, and the time after
+//! which a node is replaced, can be changed at any time; placement follows. Durability is chosen when the cluster is
+//! made: with `Fsync` an acknowledged commit is on the disks of all in-sync replicas; with `Replicated` it is in their
+//! memory, reaches disks a moment later, and after the loss of all memory of a group the cluster goes back to a cut
+//! ([`super::cuts`]). To change it later is refused in words: what was promised for commits that are acknowledged
+//! already could not be kept at once on every node.
 
 use super::command::{Answer, Refused};
 use super::{Group, ReplicationGroup};
@@ -33,7 +36,8 @@ pub struct ClusterConfig {
     /// Seconds after which a node that is down is replaced: others get its replicas.
     #[serde(default = "default_replace_after")]
     pub replace_after: u32,
-    /// Durability `replicated`: seconds for which the last process that had a group in memory is waited for when it is silent, before the cluster goes back to a cut without it. 0: not at all.
+    /// Durability `replicated`: seconds for which the last process that had a group in memory is waited for when it is
+    /// silent, before the cluster goes back to a cut without it. 0: not at all.
     #[serde(default = "default_memory_return")]
     pub memory_return: u32,
 }

@@ -1,15 +1,21 @@
 //! Cuts over the whole cluster, and going back to one: durability `replicated` (rules 26–31).
 //!
-//! A *cut* is a commit time with a place in every group's stream: whatever commits at or before the time is decided before that place. When the in-sync replicas of all groups have their
-//! streams on disk up to there the cut is *complete*, and the control plane notes it ([`super::GroupCommand::Cut`]). The command names the sum of all groups' versions, as they were before the time was drawn. Versions only
-//! grow, so an equal sum means that nothing has changed: those who are in-sync now were so all the time, and hold the cut.
+//! A *cut* is a commit time with a place in every group's stream: whatever commits at or before the time is decided
+//! before that place. When the in-sync replicas of all groups have their streams on disk up to there the cut is
+//! *complete*, and the control plane notes it ([`super::GroupCommand::Cut`]). The command names the sum of all groups'
+//! versions, as they were before the time was drawn. Versions only grow, so an equal sum means that nothing has
+//! changed: those who are in-sync now were so all the time, and hold the cut.
 //!
-//! A group has *no memory* when no process that had it in memory is up. The last of them may only be silent, and come back (rule 35): it is *lost* when their nodes have registered others that have not kept it, and the
-//! leader waits for that, or for [`super::ClusterConfig::memory_return`]. Then the whole cluster goes back to the last complete cut ([`super::GroupCommand::Recover`]): every process with data or sessions is over,
-//! nobody is in-sync anywhere, and new processes open what their disks have of the cut. The first that holds a group so is in-sync and leads it; the others join it.
+//! A group has *no memory* when no process that had it in memory is up. The last of them may only be silent, and come
+//! back (rule 35): it is *lost* when their nodes have registered others that have not kept it, and the leader waits for
+//! that, or for [`super::ClusterConfig::memory_return`]. Then the whole cluster goes back to the last complete cut
+//! ([`super::GroupCommand::Recover`]): every process with data or sessions is over, nobody is in-sync anywhere, and new
+//! processes open what their disks have of the cut. The first that holds a group so is in-sync and leads it; the others
+//! join it.
 //!
 //! # Invariants
-//! Cuts grow in time. A recovery is carried out only while a group has no memory, and names its number, so the same one is never done twice. A process that has opened under an older recovery is not registered.
+//! Cuts grow in time. A recovery is carried out only while a group has no memory, and names its number, so the same one
+//! is never done twice. A process that has opened under an older recovery is not registered.
 //!
 //! # What is left out
 //! When to draw a cut and when to go back: the leader's. What a log holds: each node's.
@@ -67,7 +73,8 @@ impl Group {
         self.is_replicated() && !state.in_sync.is_empty() && state.in_sync.iter().all(over)
     }
 
-    /// Whether, of a group without memory, it is known that it is lost: newer processes of all its nodes have registered, and have not kept it.
+    /// Whether, of a group without memory, it is known that it is lost: newer processes of all its nodes have
+    /// registered, and have not kept it.
     pub fn is_memory_lost(&self, state: &ReplicationGroup) -> bool {
         let has_begun_anew =
             |member: &Member| self.nodes.get(&member.node).is_none_or(|node| node.process > member.process);

@@ -4,15 +4,19 @@
 //! commits that were acknowledged. Nobody can tell which from that log alone. So such a member is not in-sync any more when it registers: it is *doubtful*.
 //!
 //! # Who leads then
-//! Any in-sync member, as ever: it has everything. When all members that were in-sync have registered as doubtful, the one whose log reaches furthest: the same entry is missing in
-//! all of them only if it was damaged in all. Ends are compared by view and position, as entries are ([`EntryId`]): a log that has the opening of a later view has everything that was
-//! acknowledged before that view. Until one of these can lead, the group waits for those that have not registered, unless the operator accepts the loss
-//! ([`super::GroupCommand::AcceptLoss`]). Whoever leads, the others are joiners and get what they lack from its stream.
+//! Any in-sync member, as ever: it has everything. When all members that were in-sync have registered as doubtful, the
+//! one whose log reaches furthest: the same entry is missing in all of them only if it was damaged in all. Ends are
+//! compared by view and position, as entries are ([`EntryId`]): a log that has the opening of a later view has
+//! everything that was acknowledged before that view. Until one of these can lead, the group waits for those that have
+//! not registered, unless the operator accepts the loss ([`super::GroupCommand::AcceptLoss`]). Whoever leads, the
+//! others are joiners and get what they lack from its stream.
 //!
 //! # Older copies of a directory
-//! A directory remembers the nonces of its starts ([`DirectoryState::starts`]), each on disk before it is proposed; the control plane remembers the newest that was registered. A directory that does
-//! not know that one is an older copy, or has lost its files: it is refused. A copy that was made since that start knows it. It is found out when its process is to lead: an in-sync replica
-//! names a stable entry that it lacks. That process ends, and the next one registers as doubtful, as if the end of its log had been cut.
+//! A directory remembers the nonces of its starts ([`DirectoryState::starts`]), each on disk before it is proposed; the
+//! control plane remembers the newest that was registered. A directory that does not know that one is an older copy, or
+//! has lost its files: it is refused. A copy that was made since that start knows it. It is found out when its process
+//! is to lead: an in-sync replica names a stable entry that it lacks. That process ends, and the next one registers as
+//! doubtful, as if the end of its log had been cut.
 //!
 //! # Invariants
 //! Nobody is in-sync and doubtful. With durability `replicated` nobody is doubtful: a new process keeps no place, and what a log holds of a cut is read from the log.

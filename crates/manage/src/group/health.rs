@@ -1,7 +1,8 @@
 //! How the cluster is, for its operator: one colour, and why in words.
 //!
-//! *Red*: something cannot be read or written now. *Yellow*: everything works, and less can be lost than was asked for, or groups are still being spread over the nodes. *Green*: all is as configured.
-//! It is told from the control plane's state alone, so it is the same on every node; what is being copied, and how far, only primaries know.
+//! *Red*: something cannot be read or written now. *Yellow*: everything works, and less can be lost than was asked for,
+//! or groups are still being spread over the nodes. *Green*: all is as configured. It is told from the control plane's
+//! state alone, so it is the same on every node; what is being copied, and how far, only primaries know.
 
 use super::{Cut, Group, Life, ReplicationGroup, RoleKind};
 use crate::leader::placement;

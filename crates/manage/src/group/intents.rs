@@ -5,8 +5,9 @@
 //! have a table in common. An intent ends with its owner's process too, so that no lock outlives whoever wanted it; a change that names an intent
 //! that has ended is void, since its tables were not locked any more.
 //!
-//! While a statement fills an index its intent is *open*: users are let in on every process, and the intent keeps nothing out but other intents
-//! that want the tables alone. Open or not, an intent that changes gets another number: what processes said of the one before does not count for it.
+//! While a statement fills an index its intent is *open*: users are let in on every process, and the intent keeps
+//! nothing out but other intents that want the tables alone. Open or not, an intent that changes gets another number:
+//! what processes said of the one before does not count for it.
 //!
 //! What a statement *builds* on its tables (`StartBuild`) changes what partitions have of them at once, so it names the intent too, which goes on; and it ends with the intent at the latest, by the same command: nothing that was
 //! half built lies over a table that another statement may change. A build that comes late, when its statement has given up, is void like every other change.

@@ -1,4 +1,5 @@
-//! The control plane's state: nodes, processes, views and in-sync sets of groups, placement, the catalog, counters, settings, the timestamp bound.
+//! The control plane's state: nodes, processes, views and in-sync sets of groups, placement, the catalog, counters,
+//! settings, the timestamp bound.
 //!
 //! A deterministic state machine fed by committed commands (out of Raft, or out of a simulated one). Every process of the cluster has a copy and hears of
 //! each command in order; only the leader acts on it ([`crate::leader`]).
@@ -173,7 +174,8 @@ impl Group {
         }
     }
 
-    /// Whether no table has ever been made, or none is left: then groups have nothing to copy, and nobody can have touched them.
+    /// Whether no table has ever been made, or none is left: then groups have nothing to copy, and nobody can have
+    /// touched them.
     pub fn holds_nothing(&self) -> bool {
         self.catalog.tables().next().is_none() && self.catalog.jobs().next().is_none()
     }

@@ -1,8 +1,9 @@
 //! Proposals that are made again after a lost answer.
 //!
-//! A process that proposes a change and hears nothing cannot know whether it was made. It proposes it again under the same [`Origin`]; the control plane
-//! remembers the answers to the newest proposals of each process that is up, and gives the same one again. What comes so late that its answer is forgotten is
-//! refused without being done; what comes from a process that is not up is void, so that memory ends with the process.
+//! A process that proposes a change and hears nothing cannot know whether it was made. It proposes it again under the
+//! same [`Origin`]; the control plane remembers the answers to the newest proposals of each process that is up, and
+//! gives the same one again. What comes so late that its answer is forgotten is refused without being done; what comes
+//! from a process that is not up is void, so that memory ends with the process.
 
 use super::Group;
 use super::command::{Answer, OnceCommand, Origin, Refused};

@@ -4,9 +4,11 @@
 //! 18). What counts as a change is everything that an [`Assignment`] tells, the joiners included, so that two assignments of one version are equal.
 //!
 //! # Views and who may lead
-//! [`GroupCommand::Lead`](super::GroupCommand::Lead) begins a view, and only where nobody leads. A group loses its primary when that is down (its lease has ended), when its node
-//! registers a new process, or by `Relieve`. In the first case it serves no more; in the others it may not have heard of it yet, and stands in
-//! [`ReplicationGroup::former`] until the next `Lead`: the control-plane leader waits for the end of its lease, or until it has heard (rule 18).
+//! [`GroupCommand::Lead`](super::GroupCommand::Lead) begins a view, and only where nobody leads. A group loses its
+//! primary when that is down (its lease has ended), when its node registers a new process, or by `Relieve`. In the
+//! first case it serves no more; in the others it may not have heard of it yet, and stands in
+//! [`ReplicationGroup::former`] until the next `Lead`: the control-plane leader waits for the end of its lease, or
+//! until it has heard (rule 18).
 //!
 //! # Who is struck, and when (rule 25)
 //! To be struck says: others may have acknowledged something without this one. So it is said only where one of them lived when it was: a primary says it of a follower
@@ -14,12 +16,15 @@
 //! ended leave the sets in which somebody is up. Members that end *together* all stay: nothing can have been acknowledged since, so each that comes back with its log has everything, and
 //! the group does not wait for the one whose disk is lost.
 //!
-//! Who is struck while it is up may not have heard of it, and reads what it has as long as its lease holds (rule 33). It goes into [`ReplicationGroup::leaving`], and an [`Assignment`] names it among the in-sync still,
-//! so that nothing is acknowledged without it; until the leader knows that it has heard, or that no lease is left that it holds without knowing.
+//! Who is struck while it is up may not have heard of it, and reads what it has as long as its lease holds (rule 33).
+//! It goes into [`ReplicationGroup::leaving`], and an [`Assignment`] names it among the in-sync still, so that nothing
+//! is acknowledged without it; until the leader knows that it has heard, or that no lease is left that it holds without
+//! knowing.
 //!
 //! # Invariants
-//! Once a group has been led its in-sync set is never empty, unless all its members are doubtful ([`super::doubt`]). Every member had everything when it ended. The primary is in-sync, up, and first; where there is none, any may be down:
-//! the group waits for the first of them. Everybody in-sync is placed here, and nobody is in-sync and leaves.
+//! Once a group has been led its in-sync set is never empty, unless all its members are doubtful ([`super::doubt`]).
+//! Every member had everything when it ended. The primary is in-sync, up, and first; where there is none, any may be
+//! down: the group waits for the first of them. Everybody in-sync is placed here, and nobody is in-sync and leaves.
 
 use super::command::{Answer, Refused};
 use super::doubt::End;
@@ -170,7 +175,8 @@ impl ReplicationGroup {
 }
 
 impl Group {
-    /// Whether nobody will ever ask for what a node may have of a group: it has no place there, those who have one all have everything and are up, and the last cut does not rest on it.
+    /// Whether nobody will ever ask for what a node may have of a group: it has no place there, those who have one all
+    /// have everything and are up, and the last cut does not rest on it.
     pub fn is_forsaken(&self, group: GroupId, node: NodeId) -> bool {
         let Some(state) = self.replication_groups.get(usize::from(group.0)) else { return false };
         let is_whole = |node: &NodeId| state.in_sync.iter().any(|m| m.node == *node && self.is_member(*m));
@@ -178,7 +184,8 @@ impl Group {
         is_led && !state.has_to_do_with(node) && !(self.is_replicated() && self.cut.is_holder(group, node))
     }
 
-    /// What the replica blocks of a process need to know about a group. Version zero and nobody, for one that there is not.
+    /// What the replica blocks of a process need to know about a group. Version zero and nobody, for one that there is
+    /// not.
     pub fn assignment(&self, group: GroupId) -> Assignment {
         let nothing = ReplicationGroup::default();
         let state = self.replication_group(group).unwrap_or(&nothing);

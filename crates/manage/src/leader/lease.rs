@@ -6,8 +6,8 @@
 //!
 //! Several grants are remembered: one that came with news not applied yet does not end the one before, which counts by itself.
 //!
-//! A refused request means that the control plane knows this process as ended: it holds nothing from then on, whatever grants are still on the way. The
-//! node registers a new process, which begins with a new [`Lease`].
+//! A refused request means that the control plane knows this process as ended: it holds nothing from then on, whatever
+//! grants are still on the way. The node registers a new process, which begins with a new [`Lease`].
 
 use std::time::Duration;
 

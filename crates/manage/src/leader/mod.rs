@@ -1,4 +1,5 @@
-//! What the control-plane leader does beside applying commands: leases, failures, placement, timestamps. Pure: time comes in, commands go out.
+//! What the control-plane leader does beside applying commands: leases, failures, placement, timestamps. Pure: time
+//! comes in, commands go out.
 //!
 //! | file | what |
 //! |---|---|
@@ -15,12 +16,15 @@
 //! was elected (rule 17): by then everything that its predecessors granted has ended.
 //!
 //! # Leases
-//! A heartbeat is granted only after a majority has followed this leader since its arrival; the caller sees to that ([`crate::consensus::Consensus::confirm`]).
-//! A lease counts from the heartbeat's arrival. When it has ended the leader proposes `Expire`, until the control plane shows it, and grants that process nothing more,
-//! ever: the command may be under way for as long as it likes. A process that has registered in this term has [`FIRST`] to ask for the first time.
+//! A heartbeat is granted only after a majority has followed this leader since its arrival; the caller sees to that
+//! ([`crate::consensus::Consensus::confirm`]). A lease counts from the heartbeat's arrival. When it has ended the
+//! leader proposes `Expire`, until the control plane shows it, and grants that process nothing more, ever: the command
+//! may be under way for as long as it likes. A process that has registered in this term has [`FIRST`] to ask for the
+//! first time.
 //!
-//! A process is not taken for gone while one that shares a group with it, and would go on without it, has been silent for [`FRESH`]: that one may be dead too, and its lease not yet at its
-//! end. It is heard again, or both are taken for gone with one command, and both keep their places (rule 25). The same holds for a primary that is to begin without
+//! A process is not marked down while one that shares a group with it, and would go on without it, has been silent for
+//! [`FRESH`]: that one may be dead too, and its lease not yet at its end. It is heard again, or both are marked down
+//! with one command, and both keep their places (rule 25). The same holds for a primary that is to begin without
 //! members that are down.
 //!
 //! The leader's own process is not taken for gone while no other with rows or clients is up: it lives, since the leader runs in it, and nobody could go on without it. On a machine that has no time for it its
@@ -32,19 +36,26 @@
 //! take anybody for gone.
 //!
 //! # Primaries
-//! A group without a primary gets an in-sync member (or a doubtful one that may lead, [`ReplicationGroup::may_lead`]) whose lease holds: the preferred one, else one that is wanted there, else the one with the fewest primaries. If its former primary may
-//! still believe to lead ([`ReplicationGroup::former`]), not before that one's lease has ended, or it has said in a heartbeat that it has applied the command that relieved it
-//! ([`Leader::on_known`]): from then on its lease tells it that it does not lead. A primary that is not where it is preferred is relieved when its group has no joiners and the preferred member is in-sync with a lease:
-//! one after another ([`MOVE_PAUSE`]), since whoever has locks there loses them; all at once as long as there are no tables, so that a new cluster is spread before anybody works with it.
-//! A node that is down keeps its places for `replace_after` of the configuration, as far as this term knows: a new leader counts anew.
+//! A group without a primary gets an in-sync member (or a doubtful one that may lead, [`ReplicationGroup::may_lead`])
+//! whose lease holds: the preferred one, else one that is wanted there, else the one with the fewest primaries. If its
+//! former primary may still believe to lead ([`ReplicationGroup::former`]), not before that one's lease has ended, or
+//! it has said in a heartbeat that it has applied the command that relieved it ([`Leader::on_known`]): from then on its
+//! lease tells it that it does not lead. A primary that is not where it is preferred is relieved when its group has no
+//! joiners and the preferred member is in-sync with a lease: one after another ([`MOVE_PAUSE`]), since whoever has
+//! locks there loses them; all at once as long as there are no tables, so that a new cluster is spread before anybody
+//! works with it. A node that is down keeps its places for `replace_after` of the configuration, as far as this term
+//! knows: a new leader counts anew.
 //!
 //! # Followers that read
-//! An in-sync follower answers reads as long as its lease holds (rule 33). One that was struck while it was up stays counted ([`ReplicationGroup::leaving`]) until it has said in a heartbeat that it has heard of it, or one lease has passed since
-//! this leader saw it: then [`GroupCommand::LetGo`].
+//! An in-sync follower answers reads as long as its lease holds (rule 33). One that was removed while it was up stays
+//! counted ([`ReplicationGroup::leaving`]) until it has said in a heartbeat that it has heard of it, or one lease has
+//! passed since this leader saw it: then [`GroupCommand::LetGo`].
 //!
 //! # Going back
-//! With durability `replicated`, when the memory of a group is lost, the leader has the cluster go back to its last complete cut (`go_back`), as soon as every group has a holder of it who is up. The end of
-//! a lease is not the end of a process: a group whose last processes are silent, and whose nodes have not registered others, is waited for (`memory_return` of the configuration). They may live, and come back with all they have (rule 35).
+//! With durability `replicated`, when the memory of a group is lost, the leader has the cluster go back to its last
+//! complete cut (`go_back`), as soon as every group has a holder of it who is up. The end of a lease is not the end of
+//! a process: a group whose last processes are silent, and whose nodes have not registered others, is waited for
+//! (`memory_return` of the configuration). They may live, and come back with all they have (rule 35).
 //!
 //! # Timestamps
 //! They must grow over all leaders: a time that a replaced leader gives out after its successor has given out others would be a snapshot without commits that were acknowledged before it was asked for. Two ways lead
@@ -53,8 +64,9 @@
 //! [`LEASE`] has passed since it was elected, which was after the last such moment of each before it: some member of that majority has elected it later. The first leader of all does not wait.
 //!
 //! # Proposals
-//! [`Leader::on_tick`] gives what to propose. The same is not given again before `group` shows it, or [`AGAIN`] has passed: proposals may be lost, and all of
-//! them may come twice. Call it every 10–20 ms, and at once when the control plane has changed: after `Expire` the next call has the new primaries.
+//! [`Leader::on_tick`] gives what to propose. The same is not given again before `group` shows it, or [`AGAIN`] has
+//! passed: proposals may be lost, and all of them may come twice. Call it every 10–20 ms, and at once when the control
+//! plane has changed: after `Expire` the next call has the new primaries.
 
 pub mod lease;
 pub mod placement;
@@ -96,7 +108,8 @@ pub const MOVE_PAUSE: Duration = Duration::from_millis(500);
 pub enum Heard {
     /// The lease is granted; the answer names the index of the leader's last committed command.
     Granted,
-    /// This process has ended as far as the control plane is concerned, for ever: it must register anew ([`Lease::on_refused`]).
+    /// This process has ended as far as the control plane is concerned, for ever: it must register anew
+    /// ([`Lease::on_refused`]).
     Refused,
     /// Nothing is said about it: this leader has not begun its term yet, is replaced, or knows less than the asking process. Ask again.
     NotNow,
@@ -198,8 +211,9 @@ impl Leader {
         }
     }
 
-    /// A process says (with its heartbeat) that it has applied the control plane's commands up to `index`. Only makes changes faster: gives whether a group that it led can
-    /// have another primary by that, or one that it followed go on without it, so that a look is worthwhile at once.
+    /// A process says (with its heartbeat) that it has applied the control plane's commands up to `index`. Only makes
+    /// changes faster: gives whether a group that it led can have another primary by that, or one that it followed go
+    /// on without it, so that a look is worthwhile at once.
     pub fn on_known(&mut self, member: Member, index: u64, group: &Group) -> bool {
         let known = self.known.entry(member.process).or_default();
         let news = index > *known;
@@ -374,7 +388,8 @@ impl Leader {
         self.leases.get(&process).is_some_and(|end| now + LEASE < *end + FRESH)
     }
 
-    /// Durability `replicated`: where the memory of a group is gone, the cluster goes back to its last cut. As soon as every group has a holder of that cut who is up; nobody else can bring it back.
+    /// Durability `replicated`: where the memory of a group is gone, the cluster goes back to its last cut. As soon as
+    /// every group has a holder of that cut who is up; nobody else can bring it back.
     fn go_back(&mut self, now: Duration, group: &Group, out: &mut Vec<GroupCommand>) {
         let without = |id: GroupId| group.replication_group(id).filter(|state| group.has_no_memory(state));
         self.gone.retain(|id, _| without(*id).is_some());
@@ -491,7 +506,8 @@ impl Leader {
     }
 
     fn place(&mut self, now: Duration, group: &Group, nodes: &DataNodes, out: &mut Vec<GroupCommand>) {
-        // A plan rests on what the control plane shows: while one is under way, another would count the same things twice.
+        // A plan rests on what the control plane shows: while one is under way, another would count the same things
+        // twice.
         if self.proposed.keys().any(|proposal| matches!(proposal, Proposal::Place(..))) {
             return;
         }

@@ -1,26 +1,31 @@
 //! Where groups are to be: a pure function of the control plane's state.
 //!
-//! Data nodes fall in three classes. *Able*: up, with a lease; they can be given groups. *Kept*: these, and those that went down less than
-//! `replace_after` of the configuration ago: they keep what they have, since a node that restarts should not make others copy, and is back sooner than a copy is made. *All others* (down for
-//! longer, address taken by another node, no data role) lose their places, which others get. With as many nodes as replicas there is nobody else
+//! Data nodes fall in three classes. *Able*: up, with a lease; they can be given groups. *Kept*: these, and those that
+//! went down less than `replace_after` of the configuration ago: they keep what they have, since a node that restarts
+//! should not make others copy, and is back sooner than a copy is made. *All others* (down for longer, address taken by
+//! another node, no data role) lose their places, which others get. With as many nodes as replicas there is nobody else
 //! to get them; the group then has fewer until a node comes.
 //!
 //! # The plan is in the state
-//! A group's `placed` list says where it is going: the first *wanted* ones (R, or as many as there are kept nodes; all of them for the fully replicated group) are to hold it, and
-//! those behind are to give it up, once all wanted ones are in-sync. So the plan outlives the leader that made it, and making it again from
-//! any state in between gives the same: it converges.
+//! A group's `placed` list says where it is going: the first *wanted* ones (R, or as many as there are kept nodes; all
+//! of them for the fully replicated group) are to hold it, and those behind are to give it up, once all wanted ones are
+//! in-sync. So the plan outlives the leader that made it, and making it again from any state in between gives the same:
+//! it converges.
 //!
 //! # Steps, on the wanted sets
-//! 1. *Fill*: a group that has too few gets the able node that is in-sync there already, else the one with the fewest replicas, and among these the one that has
-//!    the fewest groups in common with those that it is to hold this one with: when a node fails, what it led is spread over many.
-//! 2. *Even out replicas*: while an able node has two more than another, one replica moves between them (of a group where all is calm).
-//! 3. *Even out primaries*: while a node is preferred by two more groups than another that can be reached over groups they share (a
-//!    path: from a to b by a group that a is preferred in and b holds), the preference moves along the path. Nothing is copied for that. If no path is left the numbers are as even as
-//!    the sets allow.
+//! 1. *Fill*: a group that has too few gets the able node that is in-sync there already, else the one with the fewest
+//!    replicas, and among these the one that has the fewest groups in common with those that it is to hold this one
+//!    with: when a node fails, what it led is spread over many.
+//! 2. *Even out replicas*: while an able node has two more than another, one replica moves between them (of a group
+//!    where all is calm).
+//! 3. *Even out primaries*: while a node is preferred by two more groups than another that can be reached over groups
+//!    they share (a path: from a to b by a group that a is preferred in and b holds), the preference moves along the
+//!    path. Nothing is copied for that. If no path is left the numbers are as even as the sets allow.
 //!
-//! At most [`JOINING`] copies run to a node at once, without a bound as long as there are no tables. A group that nobody has led yet has nothing to copy and counts for nothing here.
-//! Each step makes the sum of squares of the counts smaller or fills a gap, so that the plan comes to an end; equal numbers are left alone, so it
-//! moves no more than it must.
+//! At most [`JOINING`] copies run to a node at once, without a bound as long as there are no tables. A group that
+//! nobody has led yet has nothing to copy and counts for nothing here. Each step makes the sum of squares of the counts
+//! smaller or fills a gap, so that the plan comes to an end; equal numbers are left alone, so it moves no more than it
+//! must.
 
 use crate::group::{Group, Life, ReplicationGroup, RoleKind};
 use rauk_types::{GroupId, NodeId, View};
@@ -127,7 +132,8 @@ pub fn is_misled(
     }
 }
 
-/// Replication groups that are placed or led otherwise than they are to be, or still wait for who has left, as far as the control plane's state tells.
+/// Replication groups that are placed or led otherwise than they are to be, or still wait for who has left, as far as
+/// the control plane's state tells.
 pub fn unsettled(group: &Group) -> usize {
     let mut nodes = DataNodes::default();
     for (node, state) in group.nodes.iter().filter(|(_, n)| n.has(RoleKind::Data) && n.life != Life::Absent) {
@@ -211,7 +217,8 @@ impl<'a> Plan<'a> {
         self.joining.get(&node).is_some_and(|count| *count < self.at_once)
     }
 
-    /// How much a node has in common already with the others that are to hold a group; for its first one, how many it is preferred in.
+    /// How much a node has in common already with the others that are to hold a group; for its first one, how many it
+    /// is preferred in.
     fn closeness(&self, part: &Part<'_>, node: NodeId) -> usize {
         let others = part.wanted.iter().filter(|n| **n != node);
         match part.wanted.is_empty() {
@@ -331,7 +338,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// A path from a node that is preferred by two more groups than the one at its end: groups, each with the node that it is to prefer.
+    /// A path from a node that is preferred by two more groups than the one at its end: groups, each with the node that
+    /// it is to prefer.
     fn shift(&self, preferred: &BTreeMap<NodeId, usize>) -> Option<Vec<(usize, NodeId)>> {
         let mut by_count: Vec<(usize, NodeId)> = preferred.iter().map(|(node, count)| (*count, *node)).collect();
         by_count.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));

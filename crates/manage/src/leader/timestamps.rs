@@ -1,8 +1,9 @@
 //! The timestamp service: numbers that only grow, over all leaders.
 //!
-//! A leader gives out numbers below a bound that the control plane has committed, and raises the bound ahead of need. A new term begins at the bound that
-//! stood when its [`GroupCommand::Term`](crate::group::GroupCommand::Term) was applied: its predecessor, as long as it has not heard of that command, knows no higher bound, and once it
-//! has, it draws no more. So whatever the new leader draws is above everything that was ever drawn, without any clock.
+//! A leader gives out numbers below a bound that the control plane has committed, and raises the bound ahead of need. A
+//! new term begins at the bound that stood when its [`GroupCommand::Term`](crate::group::GroupCommand::Term) was
+//! applied: its predecessor, as long as it has not heard of that command, knows no higher bound, and once it has, it
+//! draws no more. So whatever the new leader draws is above everything that was ever drawn, without any clock.
 //!
 //! A commit's time is at most one above the last number drawn (rule 10), hence never above the bound: the first number of a new term is a
 //! snapshot that sees every commit acknowledged before.

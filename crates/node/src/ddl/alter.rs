@@ -1,8 +1,10 @@
 //! ALTER TABLE: a new definition over the same rows, or the rows in a new form.
 //!
-//! [`Database::alter_table`] changes columns and indexes and copies no row: rows keep the layout they were written with, and read as the new
-//! definition says. New ordered indexes are filled while the table is used ([`super::online`]). [`Database::rewrite_table`] is for what changes stored values or where they live (column types, primary key, distribution): it
-//! fills a new table and puts it in the old one's place. Before the switch the new table's AUTO_INCREMENT counter goes above every number in it.
+//! [`Database::alter_table`] changes columns and indexes and copies no row: rows keep the layout they were written
+//! with, and read as the new definition says. New ordered indexes are filled while the table is used
+//! ([`super::online`]). [`Database::rewrite_table`] is for what changes stored values or where they live (column types,
+//! primary key, distribution): it fills a new table and puts it in the old one's place. Before the switch the new
+//! table's AUTO_INCREMENT counter goes above every number in it.
 
 use super::build::{self, Building, FILL_ROWS, Patience, Reader, duplicate_entry, fault_error};
 use super::cluster::{self, Place};

@@ -140,7 +140,8 @@ fn internal(node: &Arc<Node>, table: &Arc<TableInfo>) -> Transaction {
     waiting(node, table, lock_wait_timeout)
 }
 
-/// A transaction beside those of users: it waits for a lock at most for `lock_wait_timeout`, and is the victim of any deadlock.
+/// A transaction beside those of users: it waits for a lock at most for `lock_wait_timeout`, and is the victim of any
+/// deadlock.
 pub(super) fn giving_way(node: &Arc<Node>, table: &Arc<TableInfo>, lock_wait_timeout: Duration) -> Transaction {
     let mut txn = waiting(node, table, lock_wait_timeout);
     txn.give_way();
@@ -171,13 +172,14 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Of a table that is held alone. Rows are given as `schema` says, a definition of the table that knows the layouts of all its rows.
+    /// Of a table that is held alone. Rows are given as `schema` says, a definition of the table that knows the layouts
+    /// of all its rows.
     pub fn new(node: &Arc<Node>, table: &Arc<TableInfo>, schema: &Arc<TableSchema>) -> Reader {
         Reader::of(node, table, schema, false)
     }
 
-    /// Of a table that is used meanwhile: gives every row that is there from the first batch to the last. In a cluster all batches are of one time, since
-    /// a scan goes on only where it began.
+    /// Of a table that is used meanwhile: gives every row that is there from the first batch to the last. In a cluster
+    /// all batches are of one time, since a scan goes on only where it began.
     pub fn beside_writers(node: &Arc<Node>, table: &Arc<TableInfo>, schema: &Arc<TableSchema>) -> Reader {
         Reader::of(node, table, schema, node.cluster().is_none())
     }

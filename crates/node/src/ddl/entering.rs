@@ -1,14 +1,16 @@
 //! New unique indexes are filled while writers go on.
 //!
-//! From the short lock on every transaction that writes keeps the index tables ([`crate::table::building`]). The rows that were there are entered by small
-//! transactions, each of which locks its rows (shared) and enters what they are *now*: so nothing that was deleted or changed meanwhile is entered, and
-//! no writer of such a row is passed by.
+//! From the short lock on every transaction that writes keeps the index tables ([`crate::table::building`]). The rows
+//! that were there are entered by small transactions, each of which locks its rows (shared) and enters what they are
+//! *now*: so nothing that was deleted or changed meanwhile is entered, and no writer of such a row is passed by.
 //!
-//! *Writers are not held up for long*: a transaction of the fill waits for a row only before it has locked another one, ends after [`ROWS`] rows, and is the
-//! victim of any deadlock; one that meets a key that is being written waits for [`KEY`] and then gives its rows back, to try again one by one.
+//! *Writers are not held up for long*: a transaction of the fill waits for a row only before it has locked another one,
+//! ends after [`ROWS`] rows, and is the victim of any deadlock; one that meets a key that is being written waits for
+//! [`KEY`] and then gives its rows back, to try again one by one.
 //!
-//! *Duplicates are found where they stay.* A row whose key another row has is refused here with 1062, for both are committed. A writer whose key is taken
-//! notes that ([`Building::refused`]), and its row is looked at again: what is not a duplicate any more is entered.
+//! *Duplicates are found where they stay.* A row whose key another row has is refused here with 1062, for both are
+//! committed. A writer whose key is taken notes that ([`Building::refused`]), and its row is looked at again: what is
+//! not a duplicate any more is entered.
 
 use super::build::{self, Patience, Reader, duplicate_entry};
 use crate::commit::group::yield_once;

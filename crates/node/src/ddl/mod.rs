@@ -5,9 +5,10 @@
 //! catalog's journal, the change becomes durable and takes place; only after that do partitions and the table cache follow, without a wait in
 //! between, so that neither a crash nor a client that goes away leaves half of it.
 //!
-//! What takes longer (filling an index, rewriting a table) is a *job* ([`build`]); where it can be so, readers and writers go on ([`online`]). It reserves table ids in the catalog, fills tables that nobody
-//! knows yet through ordinary commits, and one command at the end puts them in place. Until that command nothing has changed; a crash leaves rows of
-//! tables that the catalog does not know, which recovery passes over, and a job that it takes away.
+//! What takes longer (filling an index, rewriting a table) is a *job* ([`build`]); where it can be so, readers and
+//! writers go on ([`online`]). It reserves table ids in the catalog, fills tables that nobody knows yet through
+//! ordinary commits, and one command at the end puts them in place. Until that command nothing has changed; a crash
+//! leaves rows of tables that the catalog does not know, which recovery passes over, and a job that it takes away.
 //!
 //! In a cluster the statements are the same, but the catalog is the manage group's and tables are locked on all nodes: [`cluster`].
 

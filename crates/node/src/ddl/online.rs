@@ -1,22 +1,26 @@
 //! Indexes that are built while readers and writers go on.
 //!
-//! The DDL has its tables alone twice, each time for as long as a few commands to the catalog take. Under the first lock the partitions get a definition
-//! that has the new indexes beside the old ones ([`building_definition`]): from there on every write keeps their entries, whatever definition its
-//! statement knows, and no plan uses them. Then the tables are *reserved* ([`Exclusive::let_users_in`]): users come and go, other DDL waits. The rows that
-//! were there are entered slice by slice. Under the second lock ([`Exclusive::have_alone_again`]) one command to the catalog shows the new definition.
+//! The DDL has its tables alone twice, each time for as long as a few commands to the catalog take. Under the first
+//! lock the partitions get a definition that has the new indexes beside the old ones ([`building_definition`]): from
+//! there on every write keeps their entries, whatever definition its statement knows, and no plan uses them. Then the
+//! tables are *reserved* ([`Exclusive::let_users_in`]): users come and go, other DDL waits. The rows that were there
+//! are entered slice by slice. Under the second lock ([`Exclusive::have_alone_again`]) one command to the catalog shows
+//! the new definition.
 //!
-//! *Nothing is entered twice and nothing is missed*, since a partition is held for a write as for a slice: an entry is there for every image of a row,
-//! whether the write came first or the slice. Rows that go take their entries along, filled in or not.
+//! *Nothing is entered twice and nothing is missed*, since a partition is held for a write as for a slice: an entry is
+//! there for every image of a row, whether the write came first or the slice. Rows that go take their entries along,
+//! filled in or not.
 //!
 //! *Unique indexes* are kept by the transactions of writers, and filled by others beside them: [`super::entering`].
 //!
-//! *Old snapshots* may use the new index: the versions that they see have entries like all others. Those that a partition had thrown away before the index
-//! came, or while it was filled, nobody may need; whoever reads at a time before them is told so, as with rows
-//! ([`rauk_kernel::Stop::SnapshotTooOld`]). A table that was filled under its id alone (an index table, a table in a new form) has its rows of the time when
-//! they were filled in, and refuses older snapshots altogether.
+//! *Old snapshots* may use the new index: the versions that they see have entries like all others. Those that a
+//! partition had thrown away before the index came, or while it was filled, nobody may need; whoever reads at a time
+//! before them is told so, as with rows ([`rauk_kernel::Stop::SnapshotTooOld`]). A table that was filled under its id
+//! alone (an index table, a table in a new form) has its rows of the time when they were filled in, and refuses older
+//! snapshots altogether.
 //!
-//! *What is undone* (an error, KILL, a client that goes away) is the definition of the partitions: they forget the index. Nothing of it is in the log or in
-//! checkpoints, and after a crash the catalog does not have it.
+//! *What is undone* (an error, KILL, a client that goes away) is the definition of the partitions: they forget the
+//! index. Nothing of it is in the log or in checkpoints, and after a crash the catalog does not have it.
 
 use super::Exclusive;
 use super::build::Building;
@@ -27,8 +31,9 @@ use crate::table::TableInfo;
 use rauk_types::{ForeignKey, TableSchema};
 use std::time::Duration;
 
-/// The definition that partitions have while new indexes are filled with users in: the old one, and the new indexes. `None`: the change is made with the
-/// table held alone, since it has none, or what they index is not in the rows as they are written now.
+/// The definition that partitions have while new indexes are filled with users in: the old one, and the new indexes.
+/// `None`: the change is made with the table held alone, since it has none, or what they index is not in the rows as
+/// they are written now.
 pub(super) fn building_definition(
     old: &TableSchema,
     new: &TableSchema,
@@ -64,8 +69,8 @@ pub(super) fn building_definition(
     any.then_some(building)
 }
 
-/// A job with the tables of its statement. Dropped while users are let in, it is undone when they have gone, which nobody waits for: what they write
-/// meanwhile goes to tables that are still there.
+/// A job with the tables of its statement. Dropped while users are let in, it is undone when they have gone, which
+/// nobody waits for: what they write meanwhile goes to tables that are still there.
 pub(super) struct Work(Option<(Building, Exclusive)>);
 
 impl Work {
@@ -112,8 +117,8 @@ fn undo(building: Building, held: Exclusive) {
 /// For how long the users of a table are waited for before the node is asked whether it still runs.
 const UNDO: Duration = Duration::from_secs(5);
 
-/// Whether readers and writers go on while a change of a definition fills indexes; `false`: it has the table alone if it fills any.
-/// `checks`: its new foreign keys are validated.
+/// Whether readers and writers go on while a change of a definition fills indexes; `false`: it has the table alone if
+/// it fills any. `checks`: its new foreign keys are validated.
 pub fn is_online(old: &TableSchema, new: &TableSchema, checks: bool) -> bool {
     let added: Vec<ForeignKey> =
         new.foreign_keys.iter().filter(|key| checks && !old.foreign_keys.contains(key)).cloned().collect();

@@ -1,9 +1,10 @@
 //! Metadata locks: statements share a table's definition, DDL has it alone, and LOCK TABLES keeps others out for as
 //! long as its session wants.
 //!
-//! One word a table: the number of transactions that use it, a bit that DDL sets, and one that it leaves while it builds. A user adds one and, if the bit is set, takes it
-//! back and waits: so statements that come after the bit is set queue behind the DDL. DDL sets the bit and waits until the number is zero. Waiting
-//! goes through a list of wakers; all that wait are woken whenever something changes, which is rare.
+//! One word a table: the number of transactions that use it, a bit that DDL sets, and one that it leaves while it
+//! builds. A user adds one and, if the bit is set, takes it back and waits: so statements that come after the bit is
+//! set queue behind the DDL. DDL sets the bit and waits until the number is zero. Waiting goes through a list of
+//! wakers; all that wait are woken whenever something changes, which is rare.
 //!
 //! *An old user must not hold up new ones.* A DDL may wait long: for a transaction that stays open, for a client that
 //! does not read its result. So it waits in turns ([`Turns`]): for a *window* new statements queue behind it, and if
@@ -12,9 +13,10 @@
 //! end within the longest window cannot starve a DDL, and one that meets longer ones without end fails with 1205 after
 //! `lock_wait_timeout`.
 //!
-//! *What builds keeps out other DDL, not users.* A DDL that fills an index has the table alone twice, each time for a moment: before, when
-//! transactions begin to keep the index, and after, for the switch. In between it *reserves* the table ([`MetadataLock::reserve`]): users come and go,
-//! and other DDL waits without a turn of its own, so that it holds up nobody.
+//! *What builds keeps out other DDL, not users.* A DDL that fills an index has the table alone twice, each time for a
+//! moment: before, when transactions begin to keep the index, and after, for the switch. In between it *reserves* the
+//! table ([`MetadataLock::reserve`]): users come and go, and other DDL waits without a turn of its own, so that it
+//! holds up nobody.
 //!
 //! *Three modes.* A lock is taken [`Mode::Alone`] by DDL and LOCK TABLES … WRITE. [`Mode::NoWrites`] is that of LOCK
 //! TABLES … READ and FLUSH TABLES WITH READ LOCK: whoever has it is a user like any other, for which DDL waits, and keeps
@@ -262,7 +264,8 @@ impl MetadataLock {
         self.word.compare_exchange(0, DDL, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Whoever has the table alone lets users in, or those that only read, and keeps other DDL out until [`Self::end_reservation`].
+    /// Whoever has the table alone lets users in, or those that only read, and keeps other DDL out until
+    /// [`Self::end_reservation`].
     pub fn reserve(&self, readers_only: bool) {
         if readers_only {
             self.writers.fetch_add(NO_WRITES, Ordering::AcqRel);

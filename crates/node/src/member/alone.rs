@@ -1,7 +1,9 @@
-//! Commit of a transaction that has written in one replication group: one entry of its stream, written by whoever leads it, committed when that is stable. It may have written in several partitions of the group.
+//! Commit of a transaction that has written in one replication group: one entry of its stream, written by whoever leads
+//! it, committed when that is stable. It may have written in several partitions of the group.
 //!
-//! Nothing is to be decided: the entry is there, or it is not. If the group is led elsewhere the coordinator asks its primary ([`Signal::Commit`], with the view in which the
-//! transaction's locks were taken) until it hears what became of it, whoever leads the group by then:
+//! Nothing is to be decided: the entry is there, or it is not. If the group is led elsewhere the coordinator asks its
+//! primary ([`Signal::Commit`], with the view in which the transaction's locks were taken) until it hears what became
+//! of it, whoever leads the group by then:
 //!
 //! * the entry is known: committed, said when it is stable;
 //! * there is none, and the locks are held in that view: the entry is written now. Whatever asks again finds it, so it is written once;
@@ -69,7 +71,8 @@ pub async fn commit_here(
     }
 }
 
-/// In a group that another process leads. A task of its own: it ends when the outcome is known, whether the client waits for it or not.
+/// In a group that another process leads. A task of its own: it ends when the outcome is known, whether the client
+/// waits for it or not.
 pub async fn commit_there(
     node: &Arc<Node>,
     cluster: &Arc<Cluster>,

@@ -157,7 +157,7 @@ fn replication_group(
     // One that is not to be there any more leaves, which is told below.
     let stays = |node: NodeId| new.placed.contains(&node) && !new.is_doubtful(node);
     for gone in old.in_sync.iter().filter(|m| !has(new, m.node) && stays(m.node)) {
-        let text = format!("{} was struck from the replicas of group {number} that have everything", of(*gone));
+        let text = format!("{} was removed from the in-sync replicas of group {number}", of(*gone));
         out.push((gone.node, Level::Warning, text));
     }
     for doubtful in new.doubtful.iter().filter(|d| !old.is_doubtful(d.member.node)) {

@@ -2,9 +2,11 @@
 //!
 //! * Where a transaction only has locks, nothing is to be decided: before the first prepare its coordinator makes sure that they have been held until then (the view has not changed), and gives them back. From
 //!   the moment of the first prepare on it needs them no more: all its locks were held at one time.
-//! * It has written in one replication group, led here or elsewhere: one entry, whatever number of its partitions it is from, committed when that is stable ([`alone`]).
-//! * Otherwise each written group prepares, and [`Closing`] (pure, in crate `cluster`) says what to ask and tell whom, until the outcome is known, then confirmed everywhere, then forgotten. The same
-//!   for a participant that takes over. It runs as a task of its own: a client that goes away, or stops waiting, changes nothing.
+//! * It has written in one replication group, led here or elsewhere: one entry, whatever number of its partitions it is
+//!   from, committed when that is stable ([`alone`]).
+//! * Otherwise each written group prepares, and [`Closing`] (pure, in crate `cluster`) says what to ask and tell whom,
+//!   until the outcome is known, then confirmed everywhere, then forgotten. The same for a participant that takes over.
+//!   It runs as a task of its own: a client that goes away, or stops waiting, changes nothing.
 //!
 //! The coordinator is the process that runs the transaction.
 
@@ -60,7 +62,8 @@ pub struct Request {
     pub touched: Vec<Touched>,
     /// The highest commit time that its session has seen.
     pub seen: Timestamp,
-    /// A write in the only group where it has written, led elsewhere, that has not been sent yet. It waits for nobody: [`NodeError::LockTimeout`] if it would have to, and then the transaction goes on.
+    /// A write in the only group where it has written, led elsewhere, that has not been sent yet. It waits for nobody:
+    /// [`NodeError::LockTimeout`] if it would have to, and then the transaction goes on.
     pub last: Option<OpRequest>,
 }
 
@@ -434,8 +437,8 @@ fn decide(node: &Arc<Node>, cluster: &Arc<Cluster>, txn: TxnId, group: GroupId, 
     })
 }
 
-/// Has what all participants have confirmed forgotten: one message and one entry a group for all that has come together. Nobody waits for it; what a crash loses is found
-/// again ([`ask_coordinators`], [`take_over`]).
+/// Has what all participants have confirmed forgotten: one message and one entry a group for all that has come
+/// together. Nobody waits for it; what a crash loses is found again ([`ask_coordinators`], [`take_over`]).
 pub fn send_forgets(node: &Arc<Node>, cluster: &Arc<Cluster>) {
     let all = std::mem::take(&mut *cluster.forgets.lock());
     for (group, txns) in all {
@@ -521,7 +524,8 @@ pub async fn on_decide(node: &Arc<Node>, txn: TxnId, group: GroupId, outcome: Ou
     }
 }
 
-/// Takes over what has stood prepared for too long in the groups that are led here, and clears up what dead coordinators have left.
+/// Takes over what has stood prepared for too long in the groups that are led here, and clears up what dead
+/// coordinators have left.
 pub fn take_over(node: &Arc<Node>) {
     let Some(cluster) = node.cluster() else { return };
     let now = cluster.runtime.now();

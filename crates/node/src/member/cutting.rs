@@ -1,4 +1,5 @@
-//! Cuts over the whole cluster, for durability `replicated`: drawn by the control-plane leader, written by primaries, waited for by whoever needs one (rules 26–28, 30, 31).
+//! Cuts over the whole cluster, for durability `replicated`: drawn by the control-plane leader, written by primaries,
+//! waited for by whoever needs one (rules 26–28, 30, 31).
 //!
 //! The leader draws a time C and asks every primary for a cut there. A primary raises `max_read` to C, so that whatever it prepares from now on commits above C, and when nothing that may commit at or below C is
 //! undecided in its stream it writes an entry that says so. All in-sync replicas make their logs durable for that entry, and the primary answers with its place when all of them have. When all partitions have answered

@@ -1,8 +1,10 @@
 //! Rows that this node has of groups in which it has no place any more.
 //!
-//! They are kept for a while: a group may come back, and then entries alone bring it up. After [`GRACE`] they are forgotten, so that a node that has given groups to others has the memory for what it keeps. Nobody
-//! can need them by then ([`rauk_manage::group::Group::is_forsaken`]): whoever has a place there has everything and is up. The log says so too, by the record of a copy that has begun and goes no further: a restart
-//! finds the group empty, and who is given it again gets a copy.
+//! They are kept for a while: a group may come back, and then entries alone bring it up. After [`GRACE`] they are
+//! forgotten, so that a node that has given groups to others has the memory for what it keeps. Nobody can need them by
+//! then ([`rauk_manage::group::Group::is_forsaken`]): whoever has a place there has everything and is up. The log says
+//! so too, by the record of a copy that has begun and goes no further: a restart finds the group empty, and who is
+//! given it again gets a copy.
 
 use super::Cluster;
 use super::slot::Happening;

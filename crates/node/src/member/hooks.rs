@@ -6,7 +6,8 @@ use std::time::Duration;
 
 /// Told of what this process does as a primary or a replica. Calls come in the middle of things: they must not block and not call back.
 pub trait Observer: Send + Sync {
-    /// An operation, a vote or an outcome of the group is answered from here now, after all checks (view, lease): called last before the answer goes out, to a client here as to another process.
+    /// An operation, a vote or an outcome of the group is answered from here now, after all checks (view, lease):
+    /// called last before the answer goes out, to a client here as to another process.
     fn answered(&self, group: GroupId, view: View);
 
     /// A snapshot read of the partition is answered from this replica without asking the primary.

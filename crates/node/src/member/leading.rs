@@ -273,7 +273,8 @@ impl Cluster {
         }
         self.following.lock().push_back(group.clone());
         self.changed.fire();
-        // A group that changes hands is led by nobody until the former primary is known to have heard of it, and one that loses a follower acknowledges nothing until that has.
+        // A group that changes hands is led by nobody until the former primary is known to have heard of it, and one
+        // that loses a follower acknowledges nothing until that has.
         let is_over = |p: &ReplicationGroup| p.former == Some(self.me) || p.is_leaving(self.me);
         let knew = |number: usize| old.replication_groups.get(number).is_some_and(is_over);
         if group.replication_groups.iter().enumerate().any(|(at, p)| is_over(p) && !knew(at)) {

@@ -22,7 +22,8 @@
 //! | [`dump`] | rows as a replica has them, for checkers |
 //! | `tasks`, `events` | small tools: many tasks on a thread, waiting for a change |
 //!
-//! *Who may answer.* A process answers as primary of a partition only in the view that its group's slot serves, and only while its lease holds; both are looked at after the work and before the answer ([`Cluster::may_serve`]).
+//! *Who may answer.* A process answers as primary of a partition only in the view that its group's slot serves, and
+//! only while its lease holds; both are looked at after the work and before the answer ([`Cluster::may_serve`]).
 //!
 //! *The end of a process.* When the group has taken a process for gone (its lease had ended), that process is over, even if it still runs: it hears of it, stops serving, and must be started anew
 //! ([`Cluster::expelled`]), in the same operating system process or in another.
@@ -541,7 +542,8 @@ impl Cluster {
         self.at_slot(&node, group, |_, _, _| ());
     }
 
-    /// The same, and another thread works: for the control plane's, which must not stand behind what a slot has to do (take a large transaction back, say).
+    /// The same, and another thread works: for the control plane's, which must not stand behind what a slot has to do
+    /// (take a large transaction back, say).
     fn poke_later(&self, group: GroupId, happening: Happening) {
         self.slot(group).queue.lock().push_back(happening);
         let cluster = self.own.clone();

@@ -2,10 +2,11 @@
 //!
 //! 1. It tells the manage group who it is (its directory, addresses, roles), which gives its node number. When that command has come back, this process has the group's state as of now.
 //! 2. It recovers what its disk has: rows, streams, prepared transactions. If the cluster has gone back to a cut that this directory does not know of, it goes back too.
-//! 3. It registers: a new process number, which groups' logs are whole (rule 21), and whether the damaged end of its log was cut (rule 37). From here on the process before it is over.
-//!    A directory that does not know of its node's newest start is an older copy, and is refused before it is opened.
-//!    Where memory counts the process says whether the one before was fenced and has left all its memory on this disk (rule 34).
-//!    If the cluster has gone back to a cut since 1, it begins again there.
+//! 3. It registers: a new process number, which groups' logs are whole (rule 21), and whether the damaged end of its
+//!    log was cut (rule 37). From here on the process before it is over. A directory that does not know of its node's
+//!    newest start is an older copy, and is refused before it is opened. Where memory counts the process says whether
+//!    the one before was fenced and has left all its memory on this disk (rule 34). If the cluster has gone back to a
+//!    cut since 1, it begins again there.
 //! 4. Its slots begin as followers with what was recovered; what comes next the group decides.
 //! 5. It has followed all that was decided before: whoever reads the catalog from here on, accounts first of all, finds what others have.
 

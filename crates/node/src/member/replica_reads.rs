@@ -12,7 +12,8 @@
 //! still commit at or below it, and is then part of it. START TRANSACTION WITH CONSISTENT SNAPSHOT promises more, so it
 //! has all primaries confirm its snapshot before it answers ([`Cluster::confirm`]).
 //!
-//! One message asks a primary for all groups that it leads and this node follows: who reads in one at a snapshot mostly reads in others too, and to confirm one more costs the primary less than a message.
+//! One message asks a primary for all groups that it leads and this node follows: who reads in one at a snapshot mostly
+//! reads in others too, and to confirm one more costs the primary less than a message.
 
 use super::Cluster;
 use super::signal::Signal;
@@ -133,7 +134,8 @@ impl Cluster {
         self.slot_of(partition).in_sync()
     }
 
-    /// Groups that `primary` leads and this process could read at the snapshot if it confirmed that; `first` among them.
+    /// Groups that `primary` leads and this process could read at the snapshot if it confirmed that; `first` among
+    /// them.
     fn unconfirmed(&self, primary: Member, first: GroupId, snapshot: Timestamp) -> Vec<GroupId> {
         let mut groups = vec![first];
         let known = self.group();

@@ -14,8 +14,8 @@
 //! so. Then the later entry proves the earlier one: what it has only to be stable for commits here at once
 //! ([`Standing::time`]), and its own step finds it done.
 //!
-//! *Several partitions.* An entry may be for several partitions of a group: each gets a step, and takes its share of the
-//! writes. They share the transaction's status word, so it commits in all of them at one moment.
+//! *Several partitions.* An entry may be for several partitions of a group: each gets a step, and takes its share of
+//! the writes. They share the transaction's status word, so it commits in all of them at one moment.
 //!
 //! *Bounds.* Steps share the memory of the stream's entries. A replica whose queue holds more than [`MOST_BYTES`] does
 //! not listen to its primary, which sends again ([`RowQueue::is_full`]); on a primary there is one step for each

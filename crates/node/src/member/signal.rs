@@ -94,8 +94,9 @@ pub enum Signal {
         participants: Vec<GroupId>,
         seen: Timestamp,
     },
-    /// It has written in this group only: commit it, or say what has become of it. → `Voted`, when its entry is stable; `Done`: it had written nothing
-    /// `last`: a write there that has not been done yet, and comes first. → `OpDone`, if that fails: nothing is committed
+    /// It has written in this group only: commit it, or say what has become of it. → `Voted`, when its entry is stable;
+    /// `Done`: it had written nothing `last`: a write there that has not been done yet, and comes first. → `OpDone`, if
+    /// that fails: nothing is committed
     Commit {
         txn: TxnId,
         group: GroupId,
@@ -125,7 +126,8 @@ pub enum Signal {
         txns: Vec<TxnId>,
     },
 
-    /// To the control-plane leader: asks for the lease. `oldest`: the oldest snapshot in use; `wanted`: a cut is wanted that is not older. → `Grant`
+    /// To the control-plane leader: asks for the lease. `oldest`: the oldest snapshot in use; `wanted`: a cut is wanted
+    /// that is not older. → `Grant`
     Heartbeat {
         index: u64,
         oldest: Timestamp,

@@ -12,8 +12,10 @@
 //! the lock, and there alone, it is decided: the view of its locks is looked at, its status word set to *committing*,
 //! its time picked, its entry written (rules 45 and 46).
 //!
-//! *Serving.* A slot takes work in one view at a time: from when its opening is stable and a fresh `max_read` has been drawn (rule 13), until the control plane names another view. It begins when the rows of all its partitions have come to the opening. The
-//! number is kept outside of the lock ([`Slot::serving`]), and is cleared the moment this process hears of the change.
+//! *Serving.* A slot takes work in one view at a time: from when its opening is stable and a fresh `max_read` has been
+//! drawn (rule 13), until the control plane names another view. It begins when the rows of all its partitions have come
+//! to the opening. The number is kept outside of the lock ([`Slot::serving`]), and is cleared the moment this process
+//! hears of the change.
 //!
 //! *Failing.* When a record cannot be written (the disk is full), or an entry cannot be carried out, the slot has *failed*: the node stops. Until it has stopped, the slot takes, writes and does nothing more.
 //! So the log holds a beginning of the stream without a hole, and neither the rows nor what others are told are ahead of the log.
@@ -130,7 +132,8 @@ pub struct Slot {
     pub times: Arc<TimeBounds>,
     /// The view in which it takes work; zero: none.
     serving: AtomicU64,
-    /// The view in which this process leads by what it has heard of the control plane; zero: in none. The slot may be behind that, so both are looked at.
+    /// The view in which this process leads by what it has heard of the control plane; zero: in none. The slot may be
+    /// behind that, so both are looked at.
     named: AtomicU64,
     /// The group's version, if this process is in-sync by that; zero: it is not, as far as it has heard.
     in_sync: AtomicU64,
@@ -235,7 +238,8 @@ impl Slot {
         (view != 0).then_some(View(view))
     }
 
-    /// The view in which the control plane has this process lead, as heard here; `None`: in none, and what was served until now ends.
+    /// The view in which the control plane has this process lead, as heard here; `None`: in none, and what was served
+    /// until now ends.
     pub fn name(&self, view: Option<View>) {
         self.named.store(view.map_or(0, |view| view.0), Ordering::Release);
         if self.serving().is_some_and(|serving| Some(serving) != view) {

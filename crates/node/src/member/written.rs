@@ -59,8 +59,8 @@ pub fn numbers(parts: &[Part]) -> Parts {
     parts.iter().map(|part| part.partition.0).collect()
 }
 
-/// Collects what the transaction has written in these partitions of one group. `may`, asked under each guard: whether its
-/// locks are there. No entry comes of it if one says no.
+/// Collects what the transaction has written in these partitions of one group. `may`, asked under each guard: whether
+/// its locks are there. No entry comes of it if one says no.
 pub async fn collect(
     node: &Arc<Node>,
     txn: TxnId,

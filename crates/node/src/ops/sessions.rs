@@ -225,7 +225,8 @@ impl Sessions {
         open.retain(|txn, session| !ended.contains(txn) || !session.touches.list().is_empty());
     }
 
-    /// For the commit protocol, which decides about the transaction in these partitions from now on. `None`: in one of them it has no locks in this view, or it is over: refuse.
+    /// For the commit protocol, which decides about the transaction in these partitions from now on. `None`: in one of
+    /// them it has no locks in this view, or it is over: refuse.
     pub fn prepare(&self, txn: TxnId, partitions: &[u16], view: View) -> Option<TxnRef> {
         let table = self.0.lock();
         let session = table.open.get(&txn)?;
@@ -242,7 +243,8 @@ impl Sessions {
         held
     }
 
-    /// Nothing of the transaction is left in these partitions: it is decided there, or has given back the locks that were all it had.
+    /// Nothing of the transaction is left in these partitions: it is decided there, or has given back the locks that
+    /// were all it had.
     pub fn finished(&self, node: &Arc<Node>, txn: TxnId, partitions: impl IntoIterator<Item = u16>) {
         let Some(session) = self.get(txn) else { return };
         if session.touches.finish(partitions) {

@@ -86,7 +86,8 @@ impl Touches {
         true
     }
 
-    /// Nothing of the transaction is left in these partitions. Gives whether nothing of it can come any more: it has been decided here, and is to be decided nowhere else; or nothing is noted.
+    /// Nothing of the transaction is left in these partitions. Gives whether nothing of it can come any more: it has
+    /// been decided here, and is to be decided nowhere else; or nothing is noted.
     pub fn finish(&self, partitions: impl IntoIterator<Item = u16>) -> bool {
         let mut state = self.0.lock();
         let mut decided = false;

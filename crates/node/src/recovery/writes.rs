@@ -1,4 +1,5 @@
-//! The writes of a transaction in a cluster, as its entry in a group's stream carries them (a payload of [`rauk_log::record`]), put into a partition, which takes its share of them.
+//! The writes of a transaction in a cluster, as its entry in a group's stream carries them (a payload of
+//! [`rauk_log::record`]), put into a partition, which takes its share of them.
 //!
 //! They stand as pending versions while the transaction is undecided ([`adopt`]); in a partition that is being restored, only what is committed is put in ([`restore`]). Writes to tables
 //! that the catalog does not have any more are passed over. What is wrong with them is an error that says where, for they come from other nodes.

@@ -1,10 +1,12 @@
 //! Unique indexes that are filled while their table is used: every transaction that writes keeps them too.
 //!
-//! Their index tables are known by their ids only, and no definition has them. Which they are is said here, for all versions of the table's
-//! definition at once; it changes while a DDL has the table alone, so it is the same for the whole of a transaction that uses the table.
+//! Their index tables are known by their ids only, and no definition has them. Which they are is said here, for all
+//! versions of the table's definition at once; it changes while a DDL has the table alone, so it is the same for the
+//! whole of a transaction that uses the table.
 //!
-//! A writer must not fail because an index that nobody has yet would not take its row. So it notes the row as *refused*, in a table of its own and in its
-//! own transaction, and goes on; the DDL fails if there is such a row in the end. What is rolled back has refused nothing.
+//! A writer must not fail because an index that nobody has yet would not take its row. So it notes the row as
+//! *refused*, in a table of its own and in its own transaction, and goes on; the DDL fails if there is such a row in
+//! the end. What is rolled back has refused nothing.
 
 use super::{TableInfo, UniqueIndex, entries};
 use parking_lot::Mutex;

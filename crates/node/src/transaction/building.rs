@@ -1,11 +1,12 @@
 //! Writes keep the unique indexes that a DDL is filling meanwhile ([`crate::table::building`]).
 //!
-//! As with an index that is there, the row is written first and then its entries, in the same transaction. Two things are otherwise. The index has
-//! holes: what a row's entry says is looked at before it is deleted, since the entry under the row's key may be another row's. And it refuses
-//! nobody: a key that is taken is noted for the DDL.
+//! As with an index that is there, the row is written first and then its entries, in the same transaction. Two things
+//! are otherwise. The index has holes: what a row's entry says is looked at before it is deleted, since the entry under
+//! the row's key may be another row's. And it refuses nobody: a key that is taken is noted for the DDL.
 //!
-//! The DDL enters the rows that were there under their row locks, so it and the writers of a row take turns. A writer waits for it, or for another writer
-//! of the same key, as it would once the index is there; where that would be a deadlock, the DDL gives way.
+//! The DDL enters the rows that were there under their row locks, so it and the writers of a row take turns. A writer
+//! waits for it, or for another writer of the same key, as it would once the index is there; where that would be a
+//! deadlock, the DDL gives way.
 
 use super::write::entry_keys;
 use super::{Transaction, View};

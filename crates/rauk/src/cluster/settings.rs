@@ -1,7 +1,8 @@
 //! What `rauk start` can be told about the cluster, checked as it is read.
 //!
-//! Any of `roles`, `cluster-port`, `replicas`, `groups` and `join` makes the node a member of a cluster; without them it is alone, as ever. A member with an empty directory founds a cluster, or joins one when it
-//! is told whom to ask; a directory that is a member's already only comes back.
+//! Any of `roles`, `cluster-port`, `replicas`, `groups` and `join` makes the node a member of a cluster; without them
+//! it is alone, as ever. A member with an empty directory founds a cluster, or joins one when it is told whom to ask; a
+//! directory that is a member's already only comes back.
 
 use rauk_manage::group::{MOST_REPLACE_AFTER, RoleKind};
 use std::collections::{BTreeMap, BTreeSet};

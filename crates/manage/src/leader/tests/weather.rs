@@ -1,9 +1,11 @@
 //! A small world for the leader: processes, manage nodes, a log. Everything that can go wrong between them does, under a seed.
 //!
-//! The consensus itself is taken as given: commands are committed in one order, a new term's leader is told so, and [`World::confirm`] knows who leads. All else is
-//! as it will be: messages are lost, late and doubled, also by seconds; leaders that were replaced go on for a while and what they propose is committed late; copies
-//! of the control plane lag behind; processes are killed, hang, are cut off and come back; clocks run at different speeds, by 10 % at most. At every step it is checked that
-//! at most one process can believe to lead a group with a lease that holds, that nobody has a lease who is down, and that timestamps grow, whoever draws them.
+//! The consensus itself is taken as given: commands are committed in one order, a new term's leader is told so, and
+//! [`World::confirm`] knows who leads. All else is as it will be: messages are lost, late and doubled, also by seconds;
+//! leaders that were replaced go on for a while and what they propose is committed late; copies of the control plane
+//! lag behind; processes are killed, hang, are cut off and come back; clocks run at different speeds, by 10 % at most.
+//! At every step it is checked that at most one process can believe to lead a group with a lease that holds, that
+//! nobody has a lease who is down, and that timestamps grow, whoever draws them.
 
 use super::super::*;
 use super::NOBODY;

@@ -1,9 +1,10 @@
 //! ALTER TABLE in a cluster: a new definition over the same rows, or the rows in a new form.
 //!
-//! A new definition without new indexes is one command. New ordered indexes are filled before, on each process over its own rows and while users go on
-//! ([`crate::ddl::online`]), or with the tables held alone: its partitions have a definition with the new indexes during the
-//! job (and still have what it drops, in case that the old one comes back). A new unique index is filled by transactions, into a hidden index table whose partitions
-//! see all that could collide, wherever the rows are.
+//! A new definition without new indexes is one command. New ordered indexes are filled before, on each process over its
+//! own rows and while users go on ([`crate::ddl::online`]), or with the tables held alone: its partitions have a
+//! definition with the new indexes during the job (and still have what it drops, in case that the old one comes back).
+//! A new unique index is filled by transactions, into a hidden index table whose partitions see all that could collide,
+//! wherever the rows are.
 
 use super::{Held, Place, describe};
 use crate::ddl::alter::{Convert, Look, Plan, added_keys, between, copy_rows, follow, look_at_rows, next_version};

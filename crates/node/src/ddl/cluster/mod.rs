@@ -12,7 +12,8 @@
 //! window, so that new statements pass everywhere, and comes again after a pause. Statements that create need no intent: the group decides between two that want the same name. Ids of new tables
 //! are taken from the catalog as it is known here; who loses a race takes new ones.
 //!
-//! An index that is filled while users go on has the tables alone twice: between the two its intent is open ([`reopen`]).
+//! An index that is filled while users go on has the tables alone twice: between the two its intent is open
+//! ([`reopen`]).
 //!
 //! What must be filled by transactions (the index table of a new unique index, a table in a new form) is a job of the group: it names the new tables with their definitions, so that all
 //! processes have them, under their ids only, before the first row comes. It is begun under the intent and ends with it. The switch is the command of step 4. A statement that goes away in between leaves its intent

@@ -1,7 +1,8 @@
 //! Tables that a statement had alone are used while it fills an index, and then it has them alone again.
 //!
-//! The group knows the intent as open meanwhile: processes give their locks back when they hear of it, which is after they have followed the job that
-//! fills the index, and other DDL is refused. Each change gives the intent another number, so that what processes say of their locks is of this one.
+//! The group knows the intent as open meanwhile: processes give their locks back when they hear of it, which is after
+//! they have followed the job that fills the index, and other DDL is refused. Each change gives the intent another
+//! number, so that what processes say of their locks is of this one.
 
 use super::{Held, RETRY, refused, unexpected};
 use crate::error::NodeError;
@@ -26,7 +27,8 @@ impl Held<'_> {
         }
     }
 
-    /// Has the tables alone again on all processes, after at most `wait`, then 1205; in turns, as they were locked first.
+    /// Has the tables alone again on all processes, after at most `wait`, then 1205; in turns, as they were locked
+    /// first.
     pub(super) async fn have_alone_again(&self, wait: Duration) -> Result<(), NodeError> {
         let (node, cluster) = (self.place.node, self.place.cluster);
         let runtime = &*node.runtime;

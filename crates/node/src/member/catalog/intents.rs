@@ -5,7 +5,8 @@
 //! is one order everywhere). Statements that come after the lock was asked for queue behind it. The owner's process is told when all tables are locked and then every
 //! [`TELL`], since messages get lost, until the intent is gone from the group: then the locks go too. A table that is not known here (any more) needs no lock.
 //!
-//! Of an intent that is open to all nothing is locked: users go on, and its owner closes it when it wants the tables alone again.
+//! Of an intent that is open to all nothing is locked: users go on, and its owner closes it when it wants the tables
+//! alone again.
 //!
 //! The owner's side waits in [`Intents::wait_locked`] until every process that is up has said so. Intents that this process owns and that no statement here stands for are ended
 //! by [`super::upkeep`]. New indexes of jobs, which the same task fills ([`super::fills`]), are told of and waited for in the same way.

@@ -145,8 +145,8 @@ async fn bring(
     }
 }
 
-/// Unique indexes that jobs fill while their tables are used are kept by all writers here. What begins does so before the locks of its intent are given
-/// back, and what has been switched ends so too.
+/// Unique indexes that jobs fill while their tables are used are kept by all writers here. What begins does so before
+/// the locks of its intent are given back, and what has been switched ends so too.
 fn keep_builds(node: &Arc<Node>, catalog: &Catalog) {
     let mut kept: BTreeSet<TableId> = BTreeSet::new();
     for job in catalog.jobs() {

@@ -1,4 +1,5 @@
-//! What coordinators ask of a group that is led here: to commit alone (rule 32), to prepare, to say what became of a transaction, to take an outcome, to forget.
+//! What coordinators ask of a group that is led here: to commit alone (rule 32), to prepare, to say what became of a
+//! transaction, to take an outcome, to forget.
 //!
 //! Each request is an entry of the stream, or is answered from what the transaction table knows already; who asks gets a receiver that resolves when the answer is stable, and is dropped when this process does not
 //! lead any more: then the next primary is asked.
@@ -13,8 +14,8 @@ use rauk_cluster::{Outcome, Record, Vote};
 use rauk_kernel::{TxnRef, TxnState};
 use rauk_types::{GroupId, Timestamp, TxnId};
 
-/// What a transaction has in a group: its writes, as the payload of an entry, and the partitions where it has been, which
-/// are all that have writes.
+/// What a transaction has in a group: its writes, as the payload of an entry, and the partitions where it has been,
+/// which are all that have writes.
 pub struct Collected {
     pub writes: Bytes,
     pub parts: Parts,
@@ -25,8 +26,9 @@ pub struct Collected {
 pub struct Refused;
 
 impl Slot {
-    /// Commits a transaction that has written in this group only. Resolves with its time, or `None` when it was cut (it is rolled back then). Dropped when this process does not lead any more, and the
-    /// outcome is decided elsewhere. `Err`: refused, nothing of it is left.
+    /// Commits a transaction that has written in this group only. Resolves with its time, or `None` when it was cut (it
+    /// is rolled back then). Dropped when this process does not lead any more, and the outcome is decided elsewhere.
+    /// `Err`: refused, nothing of it is left.
     pub fn commit_alone(
         &self,
         s: &mut State,

@@ -1,8 +1,10 @@
 //! Going back to a cut (rules 29, 30): what a directory has of the cut that the cluster has gone back to, and making that all that it has.
 //!
-//! A group is *held* if the control plane counts this node among those that had the cut on disk, and the log still has the stream up to the cut's entry. If a copy has taken its place since, the log is
-//! read up to where that began: the cut may be on no other disk. Of a held group the rows are those that committed at or before the cut's time; whatever committed later is passed over wherever it stands, also before the entry, and what is not decided before the entry did not commit
-//! by then. Its stream ends with the cut's entry. Of any other group nothing is kept: it gets a copy.
+//! A group is *held* if the control plane counts this node among those that had the cut on disk, and the log still has
+//! the stream up to the cut's entry. If a copy has taken its place since, the log is read up to where that began: the
+//! cut may be on no other disk. Of a held group the rows are those that committed at or before the cut's time; whatever
+//! committed later is passed over wherever it stands, also before the entry, and what is not decided before the entry
+//! did not commit by then. Its stream ends with the cut's entry. Of any other group nothing is kept: it gets a copy.
 //!
 //! Checkpoints are published only when a cut covers them, so that the rows that restart begins with are never newer than the cut.
 //!

@@ -1,14 +1,16 @@
 //! Opening the directory of a cluster's node: what each of its groups and partitions had when the process before ended.
 //!
 //! As on a node that is alone there is one redo log and one checkpoint. The log has the records of all groups' replicas
-//! ([`rauk_log::record::Change::Stream`]), which are read in order by one thread and worked off in parallel, a job a group ([`replay`]): the
-//! replica's own part ([`Replay`]) says what the records mean, the transaction table decides what they commit, and that goes into the rows of the group's partitions, a job each ([`rows`]). In the end
-//! what is prepared and not decided stands beside the rows again, under its locks.
+//! ([`rauk_log::record::Change::Stream`]), which are read in order by one thread and worked off in parallel, a job a
+//! group ([`replay`]): the replica's own part ([`Replay`]) says what the records mean, the transaction table decides
+//! what they commit, and that goes into the rows of the group's partitions, a job each ([`rows`]). In the end what is
+//! prepared and not decided stands beside the rows again, under its locks.
 //!
-//! A checkpoint has rows of whole groups only, and keeps the log from the beginning of copies that were under way. A group whose copy did not come
-//! to its end is empty when it is opened, and gets a new one.
+//! A checkpoint has rows of whole groups only, and keeps the log from the beginning of copies that were under way. A
+//! group whose copy did not come to its end is empty when it is opened, and gets a new one.
 //!
-//! A log that lacks entries of a group's stream has nothing of that group ([`MemberGroup::hole`]): it is empty when it is opened, and whether that is allowed depends on what other nodes have.
+//! A log that lacks entries of a group's stream has nothing of that group ([`MemberGroup::hole`]): it is empty when it
+//! is opened, and whether that is allowed depends on what other nodes have.
 //!
 //! A log whose end is damaged is cut there. The superblocks say so until the cluster has been told (rule 37).
 //!
@@ -95,10 +97,10 @@ impl MemberGroup {
     }
 }
 
-/// Opens or makes the directory of a node of `cluster`, which has these partitions and groups; its superblocks have been
-/// loaded just now. `tables`: those of a catalog that is as new as the log. Their indexes are filled when this returns.
-/// `back`: the cluster's last recovery; a directory that has not carried it out goes back to its cut ([`back`]).
-/// `progress` gets a line now and then while that takes long.
+/// Opens or makes the directory of a node of `cluster`, which has these partitions and groups; its superblocks have
+/// been loaded just now. `tables`: those of a catalog that is as new as the log. Their indexes are filled when this
+/// returns. `back`: the cluster's last recovery; a directory that has not carried it out goes back to its cut
+/// ([`back`]). `progress` gets a line now and then while that takes long.
 #[allow(clippy::too_many_arguments)] // the parts of a node
 pub fn open_member(
     config: &Config,

@@ -8,8 +8,9 @@
 //! the primary says. But two of them may write one row, and only one transaction can hold it. The second proves the first: a primary gives a row's lock to
 //! the next transaction only when the entry before is stable, or decided by a later entry of the stream. So what is written over is committed here.
 //!
-//! *A hole.* Earlier builds could log an entry although the one before it had found no room. The log then has the stream up to the hole only, and the process may have acknowledged what is behind it. So nothing of the
-//! group counts, up to the beginning of a later copy; the caller says whether another node has all of it ([`Ended::hole`]).
+//! *A hole.* Earlier builds could log an entry although the one before it had found no room. The log then has the
+//! stream up to the hole only, and the process may have acknowledged what is behind it. So nothing of the group counts,
+//! up to the beginning of a later copy; the caller says whether another node has all of it ([`Ended::hole`]).
 
 use super::super::writes::{self, WritesError};
 use super::super::{Shared, broken, for_each, for_each_partition};

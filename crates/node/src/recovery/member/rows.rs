@@ -58,7 +58,8 @@ impl RowReplay {
         Ok(())
     }
 
-    /// All is taken in: completes the rows and puts beside them what is not decided. `is_empty`: nothing of them counts.
+    /// All is taken in: completes the rows and puts beside them what is not decided. `is_empty`: nothing of them
+    /// counts.
     pub fn finish(
         &mut self,
         partition: &mut Partition,

@@ -1,4 +1,5 @@
-//! Promise: *without faults the cluster becomes whole by itself*: every node is up, every group is led and has all its replicas, on as many nodes as were asked for.
+//! Promise: *without faults the cluster becomes whole by itself*: every node is up, every group is led and has all its
+//! replicas, on as many nodes as were asked for.
 use super::Verdict;
 use rauk_manage::group::{Colour, Group, Life, RoleKind};
 use rauk_types::NodeId;

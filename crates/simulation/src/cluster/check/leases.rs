@@ -1,5 +1,6 @@
-//! Promise: *no serving without a lease*: once a newer view of a group has answered anybody, none of an older view does. That is what leases are for, whatever clocks,
-//! pauses and cuts do, and it is looked at by the simulation's own clock.
+//! Promise: *no serving without a lease*: once a newer view of a group has answered anybody, none of an older view
+//! does. That is what leases are for, whatever clocks, pauses and cuts do, and it is looked at by the simulation's own
+//! clock.
 use super::Verdict;
 use crate::cluster::record::Served;
 use rauk_types::GroupId;

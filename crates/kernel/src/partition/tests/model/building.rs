@@ -1,5 +1,5 @@
-//! An index that comes and goes while transactions are under way, within the random histories: it is filled slice by slice between their steps, and from
-//! then on gives what the rows give, to old snapshots too, or says that it cannot.
+//! An index that comes and goes while transactions are under way, within the random histories: it is filled slice by
+//! slice between their steps, and from then on gives what the rows give, to old snapshots too, or says that it cannot.
 
 use super::*;
 use crate::budget::Purpose;

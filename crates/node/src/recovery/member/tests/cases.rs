@@ -202,7 +202,8 @@ fn a_copy_does_not_take_the_cut_away() {
     }
 }
 
-/// An earlier build has logged entries behind one that found no room. Nothing of the group counts then, until a copy takes its place; the other groups are as they were.
+/// An earlier build has logged entries behind one that found no room. Nothing of the group counts then, until a copy
+/// takes its place; the other groups are as they were.
 #[test]
 fn a_log_with_a_hole_has_nothing_of_the_group() {
     let commit = |group, txn, id| {

@@ -1,4 +1,5 @@
-//! A node's log, and for each of its groups a primary elsewhere that goes along: what the node logs is what such a primary's follower logs. The first group has two partitions.
+//! A node's log, and for each of its groups a primary elsewhere that goes along: what the node logs is what such a
+//! primary's follower logs. The first group has two partitions.
 
 use super::super::{Back, MemberGroup, MemberParts, open_member};
 use crate::database::Config;
