@@ -121,6 +121,17 @@ pub enum Change<'a> {
     },
 }
 
+impl Change<'_> {
+    /// The bucket of the row that it changes; `None`: it changes none.
+    #[inline]
+    pub fn bucket(&self) -> Option<u16> {
+        match *self {
+            Change::Put { bucket, .. } | Change::Sparse { bucket, .. } | Change::Delete { bucket, .. } => Some(bucket),
+            Change::Counter { .. } | Change::Stream { .. } => None,
+        }
+    }
+}
+
 /// A record as replay meets it: its time, and its changes in order.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {

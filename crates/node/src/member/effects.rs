@@ -68,9 +68,11 @@ fn for_each<E: From<String>>(
     mut visit: impl FnMut(TableId, Write<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     for change in changes(writes) {
-        match change.map_err(|e| e.to_string())? {
-            Change::Put { bucket, .. } | Change::Sparse { bucket, .. } | Change::Delete { bucket, .. }
-                if !share.has(bucket) => {}
+        let change = change.map_err(|e| e.to_string())?;
+        if change.bucket().is_some_and(|bucket| !share.has(bucket)) {
+            continue;
+        }
+        match change {
             Change::Put { table, layout, row, .. } => visit(table, Write::Put { layout, row })?,
             Change::Sparse { table, layout, row, .. } => visit(table, Write::Sparse { layout, row })?,
             Change::Delete { table, key, .. } => visit(table, Write::Delete { key })?,

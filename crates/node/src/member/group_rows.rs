@@ -5,7 +5,8 @@
 //! (rule 50): so nobody who is told of an entry meets rows that have not heard of it.
 
 use super::rows::{RowQueue, RowStep};
-use rauk_log::record::{Change, changes};
+use rauk_kernel::slice_partition;
+use rauk_log::record::changes;
 use rauk_types::{GroupId, Layout};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -72,12 +73,8 @@ pub fn written(layout: Layout, group: GroupId, writes: &[u8]) -> Result<Parts, S
     }
     let mut parts = Parts::new();
     for change in changes(writes) {
-        let bucket = match change.map_err(|malformed| malformed.to_string())? {
-            Change::Put { bucket, .. } | Change::Sparse { bucket, .. } | Change::Delete { bucket, .. } => bucket,
-            Change::Counter { .. } | Change::Stream { .. } => {
-                return Err("an entry's writes hold something that is not a row".into());
-            }
-        };
+        let bucket = change.map_err(|malformed| malformed.to_string())?.bucket();
+        let bucket = bucket.ok_or("an entry's writes hold something that is not a row")?;
         let partition = layout.partition_of(bucket);
         if !all.contains(&partition) {
             return Err(format!("an entry of group {} writes in bucket {bucket}, which is another's", group.0));
@@ -87,6 +84,17 @@ pub fn written(layout: Layout, group: GroupId, writes: &[u8]) -> Result<Parts, S
         }
     }
     Ok(parts)
+}
+
+/// The partition of the rows of a slice that came with a copy of this group. A slice that does not say it is of the
+/// only one.
+pub fn copied(layout: Layout, group: GroupId, slice: &[u8]) -> Result<u16, String> {
+    let all = layout.partitions_of(group);
+    let partition = slice_partition(slice).map_or(all.start, |partition| partition.0);
+    match all.contains(&partition) {
+        true => Ok(partition),
+        false => Err(format!("a copy has rows of partition {partition}, which is another group's")),
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +120,13 @@ mod tests {
         assert_eq!(written(2, &[0]), Ok(vec![6]));
         let share = Share { layout: Layout::new(6, 2).expect("a layout"), partition: 1 };
         assert!(share.has(third) && share.has(2 * third - 1) && !share.has(0) && !share.has(2 * third));
+    }
+
+    #[test]
+    fn a_slice_is_of_one_partition_of_its_group() {
+        let of = |group: u16, slice: &[u8]| copied(Layout::new(6, 2).expect("a layout"), GroupId(group), slice);
+        assert_eq!((of(0, &[2, 1, 0]), of(1, &[2, 5, 0]), of(2, &[1])), (Ok(1), Ok(5), Ok(6)));
+        assert!(of(0, &[2, 3, 0]).unwrap_err().contains("partition 3"));
     }
 
     #[test]

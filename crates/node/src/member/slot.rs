@@ -29,7 +29,7 @@ pub use requests::{Collected, Refused};
 use super::chronicle::Level;
 use super::cutting::Cutting;
 use super::events::Event;
-use super::group_rows::{GroupRows, Parts};
+use super::group_rows::{GroupRows, Parts, copied};
 use super::hooks::Safeguards;
 use super::room::{Rooms, Wishes};
 use super::rows::{RowStep, Slice};
@@ -39,10 +39,10 @@ use futures::channel::oneshot;
 use parking_lot::Mutex;
 use rauk_cluster::replica::{Assignment, LogRecord, Message, Output};
 use rauk_cluster::{Effect, EntryId, Outcome, Record, Replica, Role, TxnTable, Vote};
-use rauk_kernel::{CopyCursor, MemoryBudget, TimeBounds, TxnRef, TxnState, slice_partition};
+use rauk_kernel::{CopyCursor, MemoryBudget, TimeBounds, TxnRef, TxnState};
 use rauk_log::record::CommitBuilder;
 use rauk_log::{LogError, Lsn, RedoLog};
-use rauk_types::{GroupId, Member, PartitionId, Position, Timestamp, TxnId, View};
+use rauk_types::{GroupId, Member, Position, Timestamp, TxnId, View};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -513,16 +513,10 @@ impl Slot {
 
     /// Rows of a copy, which are of one partition.
     fn install(&self, s: &mut State, cx: &mut Context<'_>, rows: Bytes) {
-        let all = cx.rows.partitions();
-        let partition = match slice_partition(&rows) {
-            Some(PartitionId(partition)) => partition,
-            None => all.start,
-        };
-        if !all.contains(&partition) {
-            let what = format!("a copy has rows of partition {partition}, which is another group's");
-            return self.fail(s, cx, &what);
+        match copied(cx.rows.layout, self.group, &rows) {
+            Ok(partition) => self.bring(s, cx, partition, RowStep::Install { rows }),
+            Err(what) => self.fail(s, cx, &what),
         }
-        self.bring(s, cx, partition, RowStep::Install { rows });
     }
 
     fn reset(&self, s: &mut State, cx: &mut Context<'_>, state: &[u8]) {

@@ -49,7 +49,7 @@ pub fn by_group(cluster: &Cluster, touched: &mut [Touched]) -> Option<SmallVec<[
 
 /// Whether these are partitions of the group, each once.
 pub fn are_parts(cluster: &Cluster, group: GroupId, parts: &[Part]) -> bool {
-    usize::from(group.0) < cluster.layout().groups().len()
+    cluster.layout().groups().contains(&group.0)
         && !parts.is_empty()
         && parts.windows(2).all(|pair| pair[0].partition < pair[1].partition)
         && parts.iter().all(|part| cluster.layout().partitions_of(group).contains(&part.partition.0))

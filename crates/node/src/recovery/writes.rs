@@ -74,9 +74,11 @@ pub(super) fn visit<E: From<WritesError>>(
     visit: &mut dyn FnMut(TableId, Write<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     for change in changes(writes) {
-        match change.map_err(WritesError::from)? {
-            Change::Put { bucket, .. } | Change::Sparse { bucket, .. } | Change::Delete { bucket, .. }
-                if share.is_some_and(|share| !share.has(bucket)) => {}
+        let change = change.map_err(WritesError::from)?;
+        if change.bucket().is_some_and(|bucket| share.is_some_and(|share| !share.has(bucket))) {
+            continue;
+        }
+        match change {
             Change::Put { table, .. } | Change::Sparse { table, .. } | Change::Delete { table, .. } if pass(table) => {}
             Change::Put { table, layout, row, .. } => visit(table, Write::Put { layout, row })?,
             Change::Sparse { table, layout, row, .. } => visit(table, Write::Sparse { layout, row })?,

@@ -7,26 +7,24 @@ use super::super::rows::{Carried, RowQueue};
 use super::*;
 use bytes::Bytes;
 use rauk_cluster::replica::{Contents, Entry, EntryId, Limits};
-use rauk_kernel::{Horizon, Partition};
+use rauk_kernel::{Horizon, Partition, RowId};
 use rauk_log::{DatabaseId, Disk, MemoryDisk, RedoOptions, RedoReader, Superblocks};
-use rauk_types::{IndexId, Layout, NodeId, Position, ProcessId};
+use rauk_types::{IndexId, Layout, NodeId, PartitionId, Position, ProcessId, RowView, Value};
 use std::ops::Bound;
 use std::sync::Arc;
 
 const GROUP: GroupId = GroupId(0);
 
 struct World {
+    layout: Layout,
     slot: Slot,
-    rows: RowQueue,
-    p: Partition,
+    rows: Vec<RowQueue>,
+    /// Of the group.
+    partitions: Vec<Partition>,
     log: RedoLog,
     now: Duration,
     budget: Arc<MemoryBudget>,
     rooms: Rooms,
-}
-
-fn layout() -> Layout {
-    Layout::new(1, 1).expect("a layout")
 }
 
 /// An entry without writes.
@@ -73,18 +71,32 @@ impl World {
     }
 
     fn on(disk: Arc<dyn Disk>, options: RedoOptions) -> World {
+        World::of(1, disk, options)
+    }
+
+    /// A group of so many partitions.
+    fn of(partitions: u16, disk: Arc<dyn Disk>, options: RedoOptions) -> World {
+        let layout = Layout::new(partitions, 1).expect("a layout");
         let superblocks = Arc::new(Superblocks::load(&disk).unwrap());
         let mut reader = RedoReader::open(&superblocks, options, Lsn(0), Lsn(0)).unwrap();
         while reader.next().unwrap().is_some() {}
         let replica = Replica::new(GROUP, member(1), Limits::default(), None);
         let budget = Arc::new(MemoryBudget::new(1 << 30));
-        let p = Partition::new(PartitionId(0), budget.clone());
-        let times = p.times().clone();
+        let times = Arc::new(TimeBounds::default());
+        let partition = |number| {
+            let mut partition = Partition::new(PartitionId(number), budget.clone());
+            partition.share_times(&times);
+            partition
+        };
+        let partitions: Vec<Partition> = layout.partitions_of(GROUP).map(partition).collect();
+        let rows =
+            layout.partitions_of(GROUP).map(|partition| RowQueue::new(Share { layout, partition }, [])).collect();
         let (table, refs) = (TxnTable::default(), FxHashMap::default());
         World {
             slot: Slot::new(GROUP, Beginning { replica, table, refs, whole: true, times }),
-            rows: RowQueue::new(Share { layout: layout(), partition: 0 }, []),
-            p,
+            layout,
+            rows,
+            partitions,
             budget,
             rooms: Rooms::default(),
             log: reader.into_log(Timestamp::ZERO).unwrap(),
@@ -101,7 +113,7 @@ impl World {
     fn enter_with_actions<R>(&mut self, f: impl FnOnce(&Slot, &mut State, &mut Context<'_>) -> R) -> (R, Vec<Action>) {
         let mut actions = Vec::new();
         let r = self.enter_slot(&mut actions, f);
-        self.take_in(&mut actions);
+        (0..self.layout.partitions_of(GROUP).len() as u16).for_each(|partition| self.take_in(partition, &mut actions));
         (r, actions)
     }
 
@@ -113,12 +125,7 @@ impl World {
         let mut cx = Context {
             replicated: false,
             now: self.now,
-            rows: &GroupRows {
-                layout: layout(),
-                group: GROUP,
-                queues: std::slice::from_ref(&self.rows),
-                announce: &|_| (),
-            },
+            rows: &GroupRows { layout: self.layout, group: GROUP, queues: &self.rows, announce: &|_| () },
             log: &self.log,
             actions,
             safeguards: Safeguards::default(),
@@ -130,13 +137,14 @@ impl World {
     }
 
     /// Whoever enters the partition brings to the rows what the stream has said.
-    fn take_in(&mut self, actions: &mut Vec<Action>) {
+    fn take_in(&mut self, partition: u16, actions: &mut Vec<Action>) {
         let horizon = Horizon { oldest_snapshot: Timestamp::ZERO, durable: Timestamp::MAX };
-        let Carried { slices, serves, failed } = self.rows.carry_out(&mut self.p, horizon);
+        let Carried { slices, serves, failed } =
+            self.rows[usize::from(partition)].carry_out(&mut self.partitions[usize::from(partition)], horizon);
         self.enter_slot(actions, |slot, s, cx| {
-            slices.into_iter().for_each(|slice| slot.on_slice(s, cx, 0, slice));
+            slices.into_iter().for_each(|slice| slot.on_slice(s, cx, partition, slice));
             if let Some(view) = serves {
-                slot.begin_service(s, cx, 0, view);
+                slot.begin_service(s, cx, partition, view);
             }
             if let Some(what) = failed {
                 slot.fail(s, cx, &what);
@@ -247,12 +255,69 @@ fn an_abort_takes_the_locks_of_who_has_not_prepared() {
     let txn = TxnRef::new(TxnId::of_process(ProcessId(2), 5));
     let mut world = World::leading();
     let schema = crate::ops::tests::table().schema.clone();
-    world.p.create_table(schema.clone());
-    world.p.lock_range(&txn, schema.id, IndexId::PRIMARY, Bound::Unbounded, Bound::Unbounded).unwrap();
-    assert!(world.p.has_transaction(txn.id));
+    world.partitions[0].create_table(schema.clone());
+    world.partitions[0].lock_range(&txn, schema.id, IndexId::PRIMARY, Bound::Unbounded, Bound::Unbounded).unwrap();
+    assert!(world.partitions[0].has_transaction(txn.id));
     let confirmed = world.enter(|slot, s, cx| slot.decide(s, cx, txn.id, Outcome::Aborted));
     assert!(confirmed.is_ok());
-    assert!(!world.p.has_transaction(txn.id));
+    assert!(!world.partitions[0].has_transaction(txn.id));
+}
+
+/// A group of two partitions, on a node that has the only replica or follows.
+fn two_partitions() -> World {
+    let options = RedoOptions { segment_bytes: 1 << 20, ..RedoOptions::new(DatabaseId([1; 16])) };
+    World::of(2, MemoryDisk::new(), options)
+}
+
+#[test]
+fn a_group_is_served_when_the_rows_of_all_its_partitions_have_come_to_the_view() {
+    let mut world = two_partitions();
+    world.happens(assignment(1, 1, &[1]));
+    world.durable();
+    let drawn = Happening::Drawn { view: View(1), time: Timestamp(10) };
+    world.slot.queue.lock().push_back(drawn);
+    let mut actions = Vec::new();
+    world.enter_slot(&mut actions, |_, _, _| ());
+    let rows = |action: &Action| match action {
+        Action::Rows { partition } => Some(*partition),
+        _ => None,
+    };
+    assert_eq!(actions.iter().filter_map(rows).collect::<Vec<_>>(), [0, 1]);
+    world.take_in(1, &mut actions);
+    assert_eq!(world.slot.serving(), None, "the first partition may lack what the stream had before");
+    world.take_in(0, &mut actions);
+    assert_eq!(world.slot.serving(), Some(View(1)));
+}
+
+/// One entry: each partition has its share of the writes, and it commits in both.
+#[test]
+fn an_entry_is_beside_the_rows_of_all_its_partitions() {
+    let mut world = two_partitions();
+    let schema = crate::ops::tests::table().schema.clone();
+    world.partitions.iter_mut().for_each(|p| p.create_table(schema.clone()));
+    let mut builder = CommitBuilder::default();
+    for (id, bucket) in [(1, 0), (2, rauk_types::schema::BUCKETS / 2), (3, 1)] {
+        let mut row = Vec::new();
+        rauk_types::row::encode_row(&schema, &[Value::Int(id), Value::from("a name")], &mut row);
+        builder.put(bucket, schema.id, 0, &row);
+    }
+    let (txn, writes) = (TxnId::of_process(ProcessId(2), 5), Bytes::copy_from_slice(builder.payload()));
+    let commit = Record::Commit { txn, time: Timestamp(11), writes };
+    world.happens(assignment(1, 2, &[1, 2]));
+    let entries = vec![entry(1, 1, &Record::Opening), entry(1, 2, &commit)];
+    world.happens(append(2, 1, (0, 0), entries, 1));
+    assert!(world.partitions.iter().all(|p| p.has_transaction(txn)), "it is pending in both");
+    world.happens(append(2, 1, (1, 2), Vec::new(), 2));
+    let committed = |p: &Partition| {
+        let mut ids = Vec::new();
+        p.checkpoint_slice(schema.id, RowId(0), 100, &mut |layout, time, row| {
+            assert_eq!(time, Timestamp(11));
+            ids.push(RowView::new(&schema, layout, row).get(0).to_owned());
+        });
+        ids
+    };
+    let shares: Vec<_> = world.partitions.iter().map(committed).collect();
+    assert_eq!(shares, [vec![Value::Int(1), Value::Int(3)], vec![Value::Int(2)]]);
 }
 
 #[test]
@@ -356,13 +421,13 @@ fn a_primary_refuses_what_another_replica_has_no_room_for() {
     let mut world = World::leading();
     world.budget.add(1 << 20);
     world.use_memory(50);
-    assert_eq!(world.p.full_elsewhere(), None);
+    assert_eq!(world.partitions[0].full_elsewhere(), None);
     world.rooms.on_full(world.now + Duration::from_secs(1), ProcessId(3), 77);
     world.use_memory(50);
-    assert_eq!(world.p.full_elsewhere(), Some(77));
+    assert_eq!(world.partitions[0].full_elsewhere(), Some(77));
     world.use_memory(50);
-    assert_eq!(world.p.full_elsewhere(), None, "it is said again and again, or not true any more");
+    assert_eq!(world.partitions[0].full_elsewhere(), None, "it is said again and again, or not true any more");
     world.rooms.on_full(world.now + Duration::from_secs(1), ProcessId(4), 77);
     world.use_memory(50);
-    assert_eq!(world.p.full_elsewhere(), None, "it has no replica");
+    assert_eq!(world.partitions[0].full_elsewhere(), None, "it has no replica");
 }

@@ -17,13 +17,13 @@ use super::super::{Shared, broken, for_each, for_each_partition};
 use super::back::Goal;
 use super::rows::{RowReplay, RowWork};
 use crate::error::NodeError;
-use crate::member::group_rows::{Parts, written};
+use crate::member::group_rows::{Parts, copied, written};
 use crate::runtime::Runtime;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use rauk_cluster::replica::{Contents, Entry, Limits, LogRecord, Replay, ReplayError, Restored, Step};
 use rauk_cluster::{Effect, Record, TxnTable};
-use rauk_kernel::{TxnRef, TxnState, Write, slice_partition};
+use rauk_kernel::{TxnRef, TxnState, Write};
 use rauk_log::RedoReader;
 use rauk_log::record::{Change, changes};
 use rauk_types::row::sparse::read_sparse;
@@ -133,7 +133,7 @@ pub(super) fn finish(
     for_each_partition(runtime, shared, move |shared, number| {
         let group = usize::from(rows.layout.group_of(number as u16).0);
         let (is_empty, pending) = match &*results[group].lock() {
-            Some(end) => (end.is_empty, end.pending.clone()),
+            Some(end) => (end.is_empty(), end.pending.clone()),
             None => return Err(broken("a recovery job is still running")),
         };
         let mut partition = shared.partitions[number].lock();
@@ -209,10 +209,15 @@ pub(super) struct Ended {
     pub restored: Option<Restored>,
     /// The log lacks entries of the stream, so that nothing of the group is here.
     pub hole: Option<Wrong>,
-    /// Nothing of the rows counts.
-    pub is_empty: bool,
     /// In the order in which they stand beside the rows.
     pub pending: Vec<Undecided>,
+}
+
+impl Ended {
+    /// Whether nothing of the rows counts: the next copy begins with nothing.
+    fn is_empty(&self) -> bool {
+        self.restored.as_ref().is_some_and(|restored| restored.contents == Contents::Partial)
+    }
 }
 
 impl StreamReplay {
@@ -302,11 +307,7 @@ impl StreamReplay {
             Step::Cut { after } => self.table.on_cut(after, &mut self.effects),
             Step::Stable { upto } => self.table.on_stable(upto, &mut self.effects),
             Step::Install { rows } => {
-                let all = self.layout.partitions_of(self.group);
-                let partition = slice_partition(&rows).map_or(all.start, |partition| partition.0);
-                if !all.contains(&partition) {
-                    return Err(format!("a copy has rows of partition {partition}, which is another group's"));
-                }
+                let partition = copied(self.layout, self.group, &rows)?;
                 self.work.push((partition, RowWork::Install { rows }));
             }
         }
@@ -345,10 +346,8 @@ impl StreamReplay {
         if let Some(restored) = restored.as_mut().filter(|_| self.headless || self.hole.is_some()) {
             restored.contents = Contents::Partial;
         }
-        // The next copy begins with nothing.
-        let is_empty = restored.as_ref().is_some_and(|r| r.contents == Contents::Partial);
         let mut pending = Vec::new();
-        if !is_empty {
+        if restored.as_ref().is_none_or(|restored| restored.contents == Contents::Whole) {
             let stable = restored.as_ref().map_or(Position(0), |r| r.stable);
             self.commit_what_is_written_over(stable, last, tables)?;
             for effect in self.table.pending() {
@@ -361,7 +360,7 @@ impl StreamReplay {
             }
         }
         let (table, hole) = (std::mem::take(&mut self.table), self.hole.take());
-        Ok(Ended { table, restored, hole, is_empty, pending })
+        Ok(Ended { table, restored, hole, pending })
     }
 
     /// Whether what the log has said so far is all that the cut has, with nothing that came to rows past the log.
@@ -384,7 +383,7 @@ impl StreamReplay {
             TxnTable::default()
         };
         let restored = goal.restored(held);
-        Ok(Ended { table, restored, hole: None, is_empty: !held, pending: Vec::new() })
+        Ok(Ended { table, restored, hole: None, pending: Vec::new() })
     }
 
     /// Takes for stable what lies behind `stable`, until nothing is pending that another pending transaction writes over.
