@@ -52,6 +52,18 @@ fn filled() -> (Database, TableHandle, Vec<Vec<Value>>) {
     (db, t, rows)
 }
 
+/// The same on a disk that is opened again.
+fn filled_on(disk: &Arc<dyn Disk>, value: impl Fn(i64) -> i64) -> (Database, TableHandle) {
+    let db = open_on(disk.clone(), config());
+    block_on(async {
+        db.create_database("d", Default::default()).await.unwrap();
+        db.create_table(accounts("t")).await.unwrap();
+    });
+    let t = db.table("d", "t").unwrap();
+    block_on(insert_all(&db, &t, &(0..60).map(|id| row(id, value(id))).collect::<Vec<_>>()));
+    (db, t)
+}
+
 /// Calls `step` each time that this thread meets a fault point, with how often it has, from 1.
 fn at_point(point: &'static str, step: impl Fn(u32) -> std::io::Result<()> + 'static) -> fault::Local {
     let hits = std::cell::Cell::new(0);
@@ -191,13 +203,7 @@ fn a_build_that_does_not_get_its_table_again_is_undone() {
 fn a_build_that_fails_or_is_killed_in_the_middle_leaves_rows_and_nothing_else() {
     for kill in [false, true] {
         let disk: Arc<dyn Disk> = MemoryDisk::new();
-        let db = open_on(disk.clone(), config());
-        block_on(async {
-            db.create_database("d", Default::default()).await.unwrap();
-            db.create_table(accounts("t")).await.unwrap();
-        });
-        let t = db.table("d", "t").unwrap();
-        block_on(insert_all(&db, &t, &(0..60).map(|id| row(id, id % 7)).collect::<Vec<_>>()));
+        let (db, t) = filled_on(&disk, |id| id % 7);
         let interrupt = Arc::new(Interrupt::default());
         let local = {
             let (db, t, interrupt) = (db.clone(), t.clone(), interrupt.clone());
@@ -237,13 +243,7 @@ fn a_build_that_fails_or_is_killed_in_the_middle_leaves_rows_and_nothing_else() 
 fn what_is_written_during_a_build_is_recovered() {
     for checkpoint in [false, true] {
         let disk: Arc<dyn Disk> = MemoryDisk::new();
-        let db = open_on(disk.clone(), config());
-        block_on(async {
-            db.create_database("d", Default::default()).await.unwrap();
-            db.create_table(accounts("t")).await.unwrap();
-        });
-        let t = db.table("d", "t").unwrap();
-        block_on(insert_all(&db, &t, &(0..60).map(|id| row(id, id % 7)).collect::<Vec<_>>()));
+        let (db, t) = filled_on(&disk, |id| id % 7);
         let local = {
             let (db, t) = (db.clone(), t.clone());
             at_point("node.ddl.index", move |hit| {
@@ -427,13 +427,7 @@ fn a_unique_index_that_is_given_up_leaves_its_writers_alone() {
 #[test]
 fn a_unique_index_that_was_built_beside_writers_is_recovered() {
     let disk: Arc<dyn Disk> = MemoryDisk::new();
-    let db = open_on(disk.clone(), config());
-    block_on(async {
-        db.create_database("d", Default::default()).await.unwrap();
-        db.create_table(accounts("t")).await.unwrap();
-    });
-    let t = t_now(&db);
-    block_on(insert_all(&db, &t, &(0..60).map(|id| row(id, 1000 + id)).collect::<Vec<_>>()));
+    let (db, t) = filled_on(&disk, |id| 1000 + id);
     let local = {
         let (db, t) = (db.clone(), t.clone());
         at_point("node.ddl.index", move |hit| {

@@ -17,7 +17,7 @@ use crate::commit::group::yield_once;
 use crate::database::TableHandle;
 use crate::error::NodeError;
 use crate::node::Node;
-use crate::table::building::Building;
+use crate::table::building::{Building, refused_base};
 use crate::table::{TableInfo, entries};
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_types::ValueRef;
@@ -70,7 +70,7 @@ pub(super) async fn refused(
         }
     }
     for note in &notes {
-        enter_all(node, table, building, &[base_of(note).to_vec()], patience).await?;
+        enter_all(node, table, building, &[refused_base(note).to_vec()], patience).await?;
         loop {
             match take_away(node, building, note).await {
                 Ok(()) => break,
@@ -79,12 +79,6 @@ pub(super) async fn refused(
         }
     }
     Ok(notes.len())
-}
-
-/// Index, length of the key, key, base row's key: see `transaction::building`.
-fn base_of(note: &[u8]) -> &[u8] {
-    let length = u32::from_be_bytes(note[2..6].try_into().expect("four bytes"));
-    &note[6 + length as usize..]
 }
 
 async fn take_away(node: &Arc<Node>, building: &Building, note: &[u8]) -> Result<(), NodeError> {

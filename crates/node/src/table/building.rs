@@ -71,6 +71,25 @@ impl BuildingSlot {
     }
 }
 
+/// The key of a refused row in its table: which index did not take it, by which of its keys, and the row's primary key.
+///
+/// ```text
+/// index: u16 | length of the key: u32 | key … | primary key …                 (big-endian)
+/// ```
+pub fn refused_key(index: IndexId, key: &[u8], base: &[u8]) -> Vec<u8> {
+    let length = key.len() as u32;
+    [&index.0.to_be_bytes()[..], &length.to_be_bytes(), key, base].concat()
+}
+
+/// The primary key of a refused row.
+///
+/// # Panics
+/// If these bytes are not of [`refused_key`]: only that writes them.
+pub fn refused_base(refused: &[u8]) -> &[u8] {
+    let length = u32::from_be_bytes(refused[2..6].try_into().expect("four bytes"));
+    &refused[6 + length as usize..]
+}
+
 /// The number that stands for a table of refused rows in the place of an index.
 pub const REFUSED: IndexId = IndexId(u16::MAX);
 
@@ -78,4 +97,16 @@ pub const REFUSED: IndexId = IndexId(u16::MAX);
 pub fn refused_schema(base: &TableSchema, id: TableId) -> TableSchema {
     let index = IndexSchema { id: REFUSED, name: String::new(), ..base.primary().clone() };
     entries::schema(base, &index, id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_row_is_found_by_what_was_noted() {
+        for (key, base) in [(&b""[..], &b"b"[..]), (b"key", b""), (&[0xff; 300], b"base")] {
+            assert_eq!(refused_base(&refused_key(IndexId(7), key, base)), base);
+        }
+    }
 }

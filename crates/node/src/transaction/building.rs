@@ -13,14 +13,14 @@ use super::{Transaction, View};
 use crate::ddl::duplicate_entry;
 use crate::error::NodeError;
 use crate::ops::operation::Op;
-use crate::table::building::Building;
+use crate::table::building::{Building, refused_key};
 use crate::table::{TableInfo, UniqueIndex, entries};
 use rauk_kernel::ReadAt;
 use rauk_types::{MysqlError, Value};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What comes before the key of an entry.
+/// Entries are those of the newest rows, own ones too.
 const NEWEST: View = View { own_before: u32::MAX, at: ReadAt::Newest, conflict_after: None };
 
 impl Transaction {
@@ -99,10 +99,7 @@ impl Transaction {
         let message = MysqlError::from(error).message;
         let refused = &building.refused;
         // Once for each row and key: nobody else has the row, so nobody is waited for.
-        let mut which = unique.id.0.to_be_bytes().to_vec();
-        which.extend_from_slice(&(key.len() as u32).to_be_bytes());
-        which.extend_from_slice(key);
-        which.extend_from_slice(base);
+        let which = refused_key(unique.id, key, base);
         let place = entries::locate(refused, &which);
         let bytes = entries::encode(refused, &which, message.as_bytes());
         let partition = self.node.partition_of(place.bucket);

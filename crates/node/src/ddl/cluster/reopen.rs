@@ -1,6 +1,6 @@
 //! Tables that a statement had alone are used while it fills an index, and then it has them alone again.
 //!
-//! The group knows the intent as open meanwhile: processes give their locks back when they hear of it, which is after
+//! The control plane knows the intent as open meanwhile: processes give their locks back when they hear of it, which is after
 //! they have followed the job that fills the index, and other DDL is refused. Each change gives the intent another
 //! number, so that what processes say of their locks is of this one.
 
@@ -19,7 +19,8 @@ impl Held<'_> {
     pub(super) async fn let_users_in(&self, meanwhile: Meanwhile) -> Result<(), NodeError> {
         let open = match meanwhile {
             Meanwhile::Readers => Open::ToReaders,
-            Meanwhile::All | Meanwhile::Nobody => Open::ToAll,
+            Meanwhile::All => Open::ToAll,
+            Meanwhile::Nobody => unreachable!("such a statement has its tables alone for all of its time"),
         };
         match self.reopen(open).await? {
             true => Ok(()),
@@ -73,7 +74,7 @@ impl Held<'_> {
             }
             Answer::Refused(Refused::Intended(_)) => Ok(false),
             Answer::Refused(why) => Err(refused(&why)),
-            // The group has ended the intent.
+            // The control plane has ended the intent.
             Answer::Void => Err(NodeError::LockTimeout),
             other => Err(unexpected(&other)),
         }
