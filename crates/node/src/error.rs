@@ -27,7 +27,8 @@ pub enum NodeError {
     #[error("Record has changed since last read in table '{table}'")]
     Changed { table: String },
     #[error(
-        "Record has changed since last read in table '{table}': the snapshot is too old: its versions were given up at rauk_history_limit, or the table has been rebuilt since; start a new transaction"
+        "Record has changed since last read in table '{table}': the snapshot is too old: its versions were given up \
+         at rauk_history_limit, or the table has been rebuilt since; start a new transaction"
     )]
     SnapshotTooOld { table: String },
     #[error(

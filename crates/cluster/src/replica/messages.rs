@@ -207,7 +207,8 @@ pub struct Limits {
     pub resend: Duration,
     /// Silence after which the stable position is told to followers.
     pub heartbeat: Duration,
-    /// An in-sync replica that has acknowledged nothing new for so long, while something waits for it, is asked to be struck.
+    /// An in-sync replica that has acknowledged nothing new for so long, while something waits for it, is to be removed
+    /// from the in-sync set.
     pub strike_after: Duration,
 }
 

@@ -318,7 +318,7 @@ impl Replica {
     /// them either): they are forgotten, in the log too, and this replica is as one whose copy was cut off. `state`: of
     /// a transaction table without transactions. `false`: it has a part in the group as far as it knows, or nothing to
     /// forget.
-    pub fn forsake(&mut self, now: Duration, state: Bytes, out: &mut Outbox) -> bool {
+    pub fn drop_contents(&mut self, now: Duration, state: Bytes, out: &mut Outbox) -> bool {
         let from = self.history.last();
         let has = from.position.0 > 0 && self.contents == Contents::Whole;
         let named = self.assignment.as_ref().is_none_or(|a| a.names(self.me) || a.primary == Some(self.me));

@@ -10,9 +10,9 @@
 //! asked, only an assignment ends the counting: it names the joiner in-sync, or it is of a newer version (the request
 //! was void) and does not, or of the same version and lists it nowhere any more (its process is gone).
 //!
-//! An in-sync member that something has waited for since [`super::Limits::strike_after`], without any progress, is
-//! asked to be struck; later where what it has to do is long. Until the control plane has done so nothing is stable
-//! without it (rule 19).
+//! An in-sync member that something has waited for since [`super::Limits::strike_after`], without any progress, is the
+//! control plane is asked to remove it from the in-sync set; later where what it has to do is long. Until the control
+//! plane has done so nothing is stable without it (rule 19).
 
 use super::Replica;
 use super::disk::Mark;

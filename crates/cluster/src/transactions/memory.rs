@@ -4,12 +4,12 @@
 //! # Tombstones ([`Tombstones`])
 //! A commit over several groups that all have confirmed, and that was forgotten. The last [`TOMBSTONES`] stay. They
 //! answer a question that was under way when the transaction was forgotten: without a tombstone it would find nothing,
-//! make a fence and hear "refused" about a commit. The oldest may go, because nobody that acts on the answer is left:
-//! whoever asked held a prepared record, has since confirmed the commit (else it would not have been forgotten) and so
-//! knows the outcome; its coordinator knows it or is dead (rule 8). A late *prepare* needs no tombstone at all: the
-//! locks that it needs went with the outcome (rule 5). What is left of a question that comes after the tombstone has
-//! gone is a fence that nobody needs and that is swept ([`super::TxnTable::lingering`]). An abort leaves no tombstone:
-//! a fence says the same as the forgotten record.
+//! make a fence and hear "refused" about a commit. The oldest may go, because no process that acts on the answer is
+//! left: whoever asked held a prepared record, has since confirmed the commit (else it would not have been forgotten)
+//! and so knows the outcome; its coordinator knows it or is dead (rule 8). A late *prepare* needs no tombstone at all:
+//! the locks that it needs went with the outcome (rule 5). What is left of a question that comes after the tombstone
+//! has gone is a fence that nobody needs and that is swept ([`super::TxnTable::lingering`]). An abort leaves no
+//! tombstone: a fence says the same as the forgotten record.
 //!
 //! # Commits of one group ([`Commits`])
 //! Nobody forgets these by an entry: there are too many. The last [`COMMITS`] stay with their times, for the coordinator that lost its answer

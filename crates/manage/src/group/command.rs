@@ -270,7 +270,8 @@ pub enum Refused {
     #[error("node {0} is up; stop it before it is forgotten")]
     NodeUp(u16),
     #[error(
-        "no node that is up has the whole of replication group {group}, and node {node} has: start it, else these rows are lost"
+        "no node that is up has the whole of replication group {group}, and node {node} has: start it, else these \
+         rows are lost"
     )]
     OnlyReplica { node: u16, group: u16 },
     #[error("another DDL statement ({0}) has the table")]
@@ -286,7 +287,9 @@ pub enum Refused {
     )]
     Forgotten,
     #[error(
-        "node {node} has replication group {group} as of the last cut over the whole cluster, and no other node that is up has: without it the cluster could not go back there; start it, or another that has that cut, or wait until a later cut is complete"
+        "node {node} has replication group {group} as of the last cut over the whole cluster, and no other node \
+         that is up has: without it the cluster could not go back there; start it, or another that has that cut, or \
+         wait until a later cut is complete"
     )]
     OnlyHolder { node: u16, group: u16 },
     #[error(
@@ -294,7 +297,8 @@ pub enum Refused {
     )]
     OlderDirectory(u16),
     #[error(
-        "there is nothing to accept: no replication group waits because the log of a member was damaged or its directory was an older copy"
+        "there is nothing to accept: no replication group waits because the log of a member was damaged or its \
+         directory was an older copy"
     )]
     NothingDoubtful,
 }

@@ -89,7 +89,8 @@ fn check_memory_return(seconds: u32) -> Result<(), Answer> {
         return Ok(());
     }
     Err(out_of_range(format!(
-        "the last memory of a replication group was to be waited for {seconds} seconds; 0 to {MOST_MEMORY_RETURN} are possible"
+        "the last memory of a replication group was to be waited for {seconds} seconds; 0 to {MOST_MEMORY_RETURN} \
+         are possible"
     )))
 }
 

@@ -139,7 +139,9 @@ impl Group {
         );
         let reach = if state.in_sync.is_empty() { "whose log reaches furthest" } else { "which has everything" };
         let mut text = format!(
-            "replication group {number} waits for {awaited}, {reach}: the log of {doubtful} ended in a damaged entry that was cut, or the directory was an older copy, so that acknowledged commits may be missing there; start {awaited}"
+            "replication group {number} waits for {awaited}, {reach}: the log of {doubtful} ended in a damaged \
+             entry that was cut, or the directory was an older copy, so that acknowledged commits may be missing \
+             there; start {awaited}"
         );
         if let Some(best) = self.acceptable(state) {
             text.push_str(&format!(

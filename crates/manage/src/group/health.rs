@@ -74,7 +74,8 @@ impl Group {
         if let Some(thinnest) = thin.iter().min_by_key(|p| p.in_sync) {
             let (count, number, has, wanted) = (thin.len(), thinnest.group.0, thinnest.in_sync, thinnest.wanted);
             reasons.push(format!(
-                "{count} of {} replication groups have fewer replicas than wanted (replication group {number}: {has} of {wanted})",
+                "{count} of {} replication groups have fewer replicas than wanted (replication group {number}: \
+                 {has} of {wanted})",
                 groups.len()
             ));
         }
@@ -145,13 +146,16 @@ impl Group {
             if self.has_no_memory(state) && !self.is_memory_lost(state) {
                 let patience = self.config.as_ref().map_or(0, |config| config.memory_return);
                 reasons.push(format!(
-                    "replication group {number} waits for the memory of {ended}, silent or down: when it has not come back after {patience} s (rauk_memory_return_timeout), or comes back without what it had, the cluster goes back to its last cut, which needs {holders}"
+                    "replication group {number} waits for the memory of {ended}, silent or down: when it has not \
+                     come back after {patience} s (rauk_memory_return_timeout), or comes back without what it had, \
+                     the cluster goes back to its last cut, which needs {holders}"
                 ));
                 continue;
             }
             if self.has_no_memory(state) {
                 reasons.push(format!(
-                    "the last process that had replication group {number} in memory has ended ({ended}): the cluster goes back to its last cut, which needs {holders}"
+                    "the last process that had replication group {number} in memory has ended ({ended}): the \
+                     cluster goes back to its last cut, which needs {holders}"
                 ));
                 continue;
             }
@@ -162,20 +166,31 @@ impl Group {
             let able: Vec<Member> = state.in_sync.iter().copied().filter(|m| !self.is_gone(m)).collect();
             reasons.push(match able.as_slice() {
                 [] if state.placed.is_empty() => format!("replication group {number} has no data node yet"),
-                [] if state.in_sync.is_empty() => format!("replication group {number} is about to get its first primary"),
+                [] if state.in_sync.is_empty() => format!(
+                    "replication group {number} is about to get its first \
+                     primary"
+                ),
                 [] => format!(
-                    "the contents of replication group {number} are lost: only {} had all of it, and what was on disk there is gone; the way out is a new cluster, loaded anew",
+                    "the contents of replication group {number} are lost: only {} had all of it, and what was on \
+                     disk there is gone; the way out is a new cluster, loaded from a dump",
                     nodes(&state.in_sync, " and ")
                 ),
                 able if able.iter().any(|m| self.is_member(*m)) => {
                     format!("replication group {number} is about to get a new primary")
                 }
                 [only] => {
-                    format!("replication group {number} waits for node {}, which has the only whole replica: start it", only.node.0)
+                    format!(
+                        "replication group {number} waits for node {}, which has the only whole replica: start \
+                         it",
+                        only.node.0
+                    )
                 }
                 able => {
                     let nodes = nodes(able, " or ");
-                    format!("replication group {number} waits for {nodes}, each of which has a whole replica: start one")
+                    format!(
+                        "replication group {number} waits for {nodes}, each of which has a whole replica: start \
+                         one"
+                    )
                 }
             });
         }

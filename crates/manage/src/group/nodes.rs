@@ -7,7 +7,7 @@
 //! # Life of a process
 //! It registers with a nonce (a random number of this start), and is up. It goes down by [`super::GroupCommand::Expire`] (the leader says that its lease
 //! has ended) or [`super::GroupCommand::Down`] (it says itself that it has ended). *A process that is down never comes up again.* Its heartbeats are refused, and the node
-//! must register anew, which gives a new process, also when the operating system's process is still the same one.
+//! must register again, which gives a new process, also when the operating system's process is still the same one.
 //!
 //! # A node that was cut off and comes back
 //! Its lease ends on its own clock before it ends for the leader, so it has stopped answering by the time others take
@@ -16,10 +16,10 @@
 //! coordinated without having prepared is void (locks die with the process), and what it had written as a primary and
 //! is not stable may be cut by the views that came after. So it gives up its sessions' transactions (1213), drops all
 //! volatile state of the streams (who leads, which acknowledgements), keeps its log, and registers with a new nonce and
-//! all groups whose log is whole. It was struck from the sets in which somebody was up, so there it is a joiner: the
-//! primaries bring it what it has missed, cut what it has too much, and it joins again. Where all in-sync members ended
-//! with it it has kept its place, the new process stands in it, and can lead in a new view as soon as the leader says
-//! so.
+//! all groups whose log is whole. It was removed from the in-sync sets in which somebody was up, so there it is a
+//! joiner: the primaries bring it what it has missed, cut what it has too much, and it joins again. Where all in-sync
+//! members ended with it it has kept its place, the new process stands in it, and can lead in a new view as soon as the
+//! leader says so.
 //!
 //! With durability `replicated` what counts is memory, and the process that was cut off lives and has it. It writes all of it to its disk, notes there that it has done so, and is followed by a process that says
 //! whom it follows ([`super::GroupCommand::Succeed`]). That one is registered as if the disk were what counts; every other has lost its memory (rules 26, 34).

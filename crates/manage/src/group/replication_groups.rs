@@ -177,7 +177,7 @@ impl ReplicationGroup {
 impl Group {
     /// Whether nobody will ever ask for what a node may have of a group: it has no place there, those who have one all
     /// have everything and are up, and the last cut does not rest on it.
-    pub fn is_forsaken(&self, group: GroupId, node: NodeId) -> bool {
+    pub fn is_orphaned(&self, group: GroupId, node: NodeId) -> bool {
         let Some(state) = self.replication_groups.get(usize::from(group.0)) else { return false };
         let is_whole = |node: &NodeId| state.in_sync.iter().any(|m| m.node == *node && self.is_member(*m));
         let is_led = state.primary.is_some() && !state.placed.is_empty() && state.placed.iter().all(is_whole);

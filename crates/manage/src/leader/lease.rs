@@ -55,7 +55,7 @@ impl Lease {
         self.grants.clear();
     }
 
-    /// The process must register anew before it can do anything.
+    /// The process must register again before it can do anything.
     pub fn is_refused(&self) -> bool {
         self.refused
     }

@@ -44,7 +44,7 @@
 //! joiners and the preferred member is in-sync with a lease: one after another ([`MOVE_PAUSE`]), since whoever has
 //! locks there loses them; all at once as long as there are no tables, so that a new cluster is spread before anybody
 //! works with it. A node that is down keeps its places for `replace_after` of the configuration, as far as this term
-//! knows: a new leader counts anew.
+//! knows: a new leader begins to count again.
 //!
 //! # Followers that read
 //! An in-sync follower answers reads as long as its lease holds (rule 33). One that was removed while it was up stays
@@ -108,7 +108,7 @@ pub const MOVE_PAUSE: Duration = Duration::from_millis(500);
 pub enum Heard {
     /// The lease is granted; the answer names the index of the leader's last committed command.
     Granted,
-    /// This process has ended as far as the control plane is concerned, for ever: it must register anew
+    /// This process has ended as far as the control plane is concerned, for ever: it must register again
     /// ([`Lease::on_refused`]).
     Refused,
     /// Nothing is said about it: this leader has not begun its term yet, is replaced, or knows less than the asking process. Ask again.

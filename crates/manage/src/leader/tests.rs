@@ -1,4 +1,4 @@
-//! The leader with the control plane: in calm weather (placement), and in bad weather (leases, terms, late messages).
+//! The leader with the control plane: without faults (placement), and with faults (leases, terms, late messages).
 
 mod calm;
 mod faults;

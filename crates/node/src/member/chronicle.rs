@@ -162,7 +162,8 @@ fn replication_group(
     }
     for doubtful in new.doubtful.iter().filter(|d| !old.is_doubtful(d.member.node)) {
         let text = format!(
-            "the log of {} ended in a damaged entry, which was cut, or its directory was an older copy: it does not count as a replica of group {number}",
+            "the log of {} ended in a damaged entry, which was cut, or its directory was an older copy: it does not \
+             count as a replica of group {number}",
             of(doubtful.member)
         );
         out.push((doubtful.member.node, Level::Warning, text));

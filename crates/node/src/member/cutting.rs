@@ -140,7 +140,8 @@ impl Cluster {
             }
             let left = end.saturating_sub(self.runtime.now());
             if left.is_zero() {
-                let what = "no cut over the whole cluster was completed in time: some replication group has no primary, or a replica's disk is slow";
+                let what = "no cut over the whole cluster was completed in time: some replication group has no \
+                 primary, or a replica's disk is slow";
                 return Err(NodeError::Unavailable(what.into()));
             }
             self.wait_news(number, left).await;

@@ -27,7 +27,7 @@ pub trait Observer: Send + Sync {
     }
 
     /// The rows of a group that others hold are to be forgotten here.
-    fn forsaken(&self, group: GroupId) {
+    fn orphaned(&self, group: GroupId) {
         let _ = group;
     }
 }
@@ -115,5 +115,5 @@ pub struct Hooks {
     pub safeguards: Safeguards,
     pub observer: Option<Arc<dyn Observer>>,
     /// How long rows of partitions that others hold are kept, if not as long as usual.
-    pub forsake_after: Option<Duration>,
+    pub orphaned_after: Option<Duration>,
 }

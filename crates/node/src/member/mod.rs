@@ -17,7 +17,7 @@
 //! | [`hooks`] | what the simulator watches and can switch off |
 //! | [`report`], [`chronicle`] | what a node tells of itself; what has happened |
 //! | `room` | memory that runs out on one node of several |
-//! | `forsaken` | memory of groups that are others' now |
+//! | `orphaned` | memory of groups that are others' now |
 //! | `statistics` | how many rows tables have, over all nodes |
 //! | [`dump`] | rows as a replica has them, for checkers |
 //! | `tasks`, `events` | small tools: many tasks on a thread, waiting for a change |
@@ -39,12 +39,12 @@ pub mod dump;
 mod effects;
 pub mod events;
 mod flushing;
-mod forsaken;
 pub mod group_rows;
 pub mod hooks;
 mod leading;
 pub mod network;
 mod opening;
+mod orphaned;
 pub mod overview;
 mod pacing;
 mod peers;

@@ -14,11 +14,11 @@ use super::catalog::{self, CatalogState};
 use super::cutting::Cuts;
 use super::events::Event;
 use super::flushing::Flushing;
-use super::forsaken::Forsaken;
 use super::group_rows::Share;
 use super::hooks::Hooks;
 use super::leading::Leading;
 use super::network::Network;
+use super::orphaned::Orphaned;
 use super::pacing::Pacing;
 use super::peers::Questions;
 use super::rows::RowQueue;
@@ -291,7 +291,8 @@ fn may_give_up(me: NodeId, hole: &str, state: &ReplicationGroup, replicated: boo
         return Ok(());
     }
     Err(NodeError::Fatal(format!(
-        "recovery failed: {hole}, and no other node has all of the group, so the missing entries are nowhere else: restore this directory from a backup"
+        "recovery failed: {hole}, and no other node has all of the group, so the missing entries are nowhere else: \
+         restore this directory from a backup"
     )))
 }
 
@@ -397,7 +398,7 @@ async fn run_ticks(weak: Weak<Node>) {
     let mut last_question = Duration::ZERO;
     let mut told_room = Duration::ZERO;
     let mut last_forget = Duration::ZERO;
-    let mut forsaken = Forsaken::default();
+    let mut orphaned = Orphaned::default();
     loop {
         let Some(node) = weak.upgrade() else { return };
         let Some(cluster) = node.cluster().cloned() else { return };
@@ -425,7 +426,7 @@ async fn run_ticks(weak: Weak<Node>) {
         }
         if now.saturating_sub(last_question) >= LINGER {
             last_question = now;
-            cluster.forsake(&mut forsaken);
+            cluster.drop_orphaned(&mut orphaned);
             commit::ask_coordinators(&node);
         }
         let runtime = cluster.runtime.clone();

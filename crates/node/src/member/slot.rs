@@ -60,7 +60,7 @@ pub enum Happening {
     Assigned(Assignment),
     Tick,
     /// The control plane does not count on what is here, by this version of the group.
-    Forsaken {
+    Orphaned {
         version: u64,
     },
     /// A time above all that an earlier primary may have shown has been drawn for this view.
@@ -329,9 +329,9 @@ impl Slot {
                     s.replica.on_durable(cx.now, number, &mut out);
                 }
             }
-            Happening::Forsaken { version } => {
+            Happening::Orphaned { version } => {
                 let state = TxnTable::default().encode();
-                if s.replica.version() == Some(version) && s.replica.forsake(cx.now, state.clone(), &mut out) {
+                if s.replica.version() == Some(version) && s.replica.drop_contents(cx.now, state.clone(), &mut out) {
                     self.reset(s, cx, &state);
                     cx.actions.push(Action::Note(Level::Info, "others hold it; its rows here are forgotten".into()));
                 }
@@ -487,7 +487,8 @@ impl Slot {
         self.stop_serving();
         s.failed = true;
         cx.actions.push(Action::Lacking(format!(
-            "group {}: node {} has entry {} of view {}, which all in-sync replicas had acknowledged, and this node's log lacks it: the data directory is an older copy, or this node has followed one",
+            "group {}: node {} has entry {} of view {}, which all in-sync replicas had acknowledged, and this \
+             node's log lacks it: the data directory is an older copy, or this node has followed one",
             self.group.0, member.node.0, stable.position.0, stable.view.0
         )));
     }

@@ -117,7 +117,7 @@ struct Watch {
 }
 
 /// Sooner than in production, so that it happens within a run.
-const FORSAKE_AFTER: Duration = Duration::from_millis(300);
+const ORPHANED_AFTER: Duration = Duration::from_millis(300);
 
 impl Observer for Watch {
     fn leaves_actions(&self) -> bool {
@@ -128,8 +128,8 @@ impl Observer for Watch {
         self.counts.add(HOLE);
     }
 
-    fn forsaken(&self, _: GroupId) {
-        self.counts.add("rows forsaken");
+    fn orphaned(&self, _: GroupId) {
+        self.counts.add("orphaned rows dropped");
     }
 
     fn answered(&self, group: GroupId, view: View) {
@@ -361,7 +361,7 @@ impl World {
             let hooks = Hooks {
                 safeguards: inner.safeguards,
                 observer: Some(Arc::new(watch)),
-                forsake_after: Some(FORSAKE_AFTER),
+                orphaned_after: Some(ORPHANED_AFTER),
             };
             let options = MemberOptions { config: inner.config.clone(), identity, hooks };
             (runtime, machine.disk.mount(), options, process)

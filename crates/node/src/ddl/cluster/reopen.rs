@@ -1,8 +1,8 @@
 //! Tables that a statement had alone are used while it fills an index, and then it has them alone again.
 //!
-//! The control plane knows the intent as open meanwhile: processes give their locks back when they hear of it, which is after
-//! they have followed the job that fills the index, and other DDL is refused. Each change gives the intent another
-//! number, so that what processes say of their locks is of this one.
+//! The control plane knows the intent as open meanwhile: processes give their locks back when they hear of it, which is
+//! after they have followed the job that fills the index, and other DDL is refused. Each change gives the intent
+//! another number, so that what processes say of their locks is of this one.
 
 use super::{Held, RETRY, refused, unexpected};
 use crate::error::NodeError;
