@@ -5,16 +5,17 @@ mod common;
 
 use common::{Rauk, connect_to, rauk_command, run};
 use mysql::prelude::Queryable;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 const ROWS: i64 = 1_000;
 
 /// A server whose builds wait before each partition while the file is there.
-fn held_server(data: &Path, hold: &Path) -> Rauk {
-    std::fs::write(hold, "").expect("written");
+fn held_server(data: &Path, hold: &Hold) -> Rauk {
+    std::fs::write(&hold.0, "").expect("written");
     let mut command = rauk_command(data);
-    command.env("RAUK_FAULT", format!("node.ddl.index:hold={}", hold.display()));
+    command.env("RAUK_FAULT", format!("node.ddl.index:hold={}", hold.0.display()));
     let server = Rauk::start_with(command).unwrap_or_else(|e| panic!("{e}"));
     let mut session = server.connect();
     session.query_drop("CREATE DATABASE d").unwrap();
@@ -26,12 +27,25 @@ fn held_server(data: &Path, hold: &Path) -> Rauk {
     server
 }
 
-/// Until the ALTER has reserved the table: other DDL waits for it then.
-fn until_building(server: &Rauk) {
+/// Builds wait while this file is there. It goes when this value is dropped, so that a test that panics does not wait
+/// for the build that it holds.
+struct Hold(PathBuf);
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.0) {
+            eprintln!("{}: {error}", self.0.display());
+        }
+    }
+}
+
+/// Until `altered`, an ALTER, has reserved the table: other DDL waits for it then.
+fn until_building<T>(server: &Rauk, altered: &ScopedJoinHandle<'_, T>) {
     let mut session = server.connect();
     session.query_drop("SET lock_wait_timeout = 1").unwrap();
     let mut number = 0;
     loop {
+        assert!(!altered.is_finished(), "the ALTER ended before it was held");
         number += 1;
         match session.query_drop(format!("ALTER TABLE d.t COMMENT = '{number}'")) {
             Ok(()) => std::thread::sleep(Duration::from_millis(10)),
@@ -86,15 +100,16 @@ const ALTER: &str = "ALTER TABLE d.t ADD UNIQUE u (b), ADD KEY k (c, b), ALGORIT
 #[test]
 fn clients_go_on_while_indexes_are_built() {
     let (data, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let hold = other.path().join("hold");
+    let hold = Hold(other.path().join("hold"));
     let server = held_server(data.path(), &hold);
     let mut session = server.connect();
     std::thread::scope(|scope| {
         let altered = scope.spawn(|| server.connect().query_drop(ALTER));
-        until_building(&server);
+        let hold = hold;
+        until_building(&server, &altered);
         hammer(server.port);
         assert!(!altered.is_finished(), "it was held");
-        std::fs::remove_file(&hold).unwrap();
+        drop(hold);
         altered.join().unwrap().unwrap();
     });
     check(&mut session, &["u", "k", "c"]);
@@ -117,16 +132,19 @@ fn hammer_taken(session: &mut mysql::Conn) {
 #[test]
 fn a_process_that_dies_while_it_builds_leaves_rows_and_no_index() {
     let (data, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let hold = other.path().join("hold");
+    let hold = Hold(other.path().join("hold"));
     let server = held_server(data.path(), &hold);
     let port = server.port;
-    let altered = std::thread::spawn(move || connect_to(port).expect("connected").query_drop(ALTER));
-    until_building(&server);
-    hammer(port);
-    let rows: Option<(i64, i64)> =
-        server.connect().query_first("SELECT COUNT(*), CAST(SUM(b) AS SIGNED) FROM d.t").unwrap();
-    server.kill();
-    assert!(altered.join().unwrap().is_err());
+    let rows: Option<(i64, i64)> = std::thread::scope(|scope| {
+        let altered = scope.spawn(move || connect_to(port).expect("connected").query_drop(ALTER));
+        let _hold = hold;
+        until_building(&server, &altered);
+        hammer(port);
+        let rows = server.connect().query_first("SELECT COUNT(*), CAST(SUM(b) AS SIGNED) FROM d.t").unwrap();
+        server.kill();
+        assert!(altered.join().unwrap().is_err());
+        rows
+    });
     let server = Rauk::start(data.path());
     let mut session = server.connect();
     let found: Option<(i64, i64)> = session.query_first("SELECT COUNT(*), CAST(SUM(b) AS SIGNED) FROM d.t").unwrap();
