@@ -46,6 +46,7 @@ pub use ddl::{Convert, Look, TableName, is_online};
 pub use error::NodeError;
 pub use locks::metadata::{DdlWait, LockedTables, Meanwhile, Mode as TableLockMode};
 pub use names::{NameLocks, OnLost};
+pub use ops::change::{NewRow, RowChange};
 pub use rauk_manage::SettingChange;
 pub use rauk_manage::histograms::TableHistograms;
 pub use runtime::Runtime;
@@ -55,5 +56,6 @@ pub use scan::{Page, SMALL_TABLE, ScanBatch, ScanCursor, ScanSpec};
 pub use table::io::IoCounts;
 pub use temporary::TemporaryMemory;
 pub use transaction::{
-    InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Spans, Transaction, TxnOptions, UpdateOutcome, VisitSpans,
+    ChangeOutcome, InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Spans, Transaction, TxnOptions, UpdateOutcome,
+    VisitSpans,
 };

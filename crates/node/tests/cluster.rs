@@ -1,5 +1,7 @@
 //! Nodes of a cluster, on threads in one process: rows on several replicas, transactions over nodes, nodes that die and come back.
 
+#[path = "cluster/calls.rs"]
+mod calls;
 #[path = "cluster/commits.rs"]
 mod commits;
 #[path = "cluster/large.rs"]

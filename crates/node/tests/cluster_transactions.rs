@@ -35,21 +35,11 @@ fn three(table: TableSchema) -> Cluster {
     let _turn = TURN.lock();
     let world = World::new(3, 4, 2);
     let nodes: Vec<_> = (0..3).map(|n| world.open(n)).collect();
-    // A primary that moves to its preferred node takes the locks of transactions with it.
-    world.wait("everything in its place", |group| {
+    world.wait("all lead", |group| {
         let leads = |node: &Node| group.replication_groups.iter().any(|p| p.primary.is_some_and(|m| m.node == node.id));
-        let mut partitions = group.replication_groups.iter();
         nodes.iter().all(leads)
-            && partitions.all(|p| p.primary.is_some_and(|m| m.node == p.placed[0]) && p.in_sync.len() == p.placed.len())
     });
-    let settled = |before: &Arc<_>| Arc::ptr_eq(before, &world.group());
-    let mut before = world.group();
-    while {
-        std::thread::sleep(Duration::from_millis(250));
-        !settled(&before)
-    } {
-        before = world.group();
-    }
+    world.wait_settled();
     let name = table.name.clone();
     block_on(async {
         nodes[0].db.create_database("d", Collation::DEFAULT).await.unwrap();

@@ -16,6 +16,17 @@
 //!
 //! Changes that do not fit into one entry are refused before anything is written (error 1114), and the transaction is rolled back.
 //!
+//! *The only call.* A statement in autocommit may need nothing but one call to another process. Then that call goes with
+//! the question, and begins the transaction there ([`super::commit::run_call`]). If it writes, it is committed; else its
+//! answer comes back and the transaction goes on. The call must not be done twice, also when the question comes again,
+//! late or from a network that has doubled it (rule 73):
+//!
+//! * it is done in the view that it names, and there by a session that remembers it by its number;
+//! * the session of a transaction that was refused, or is over, is remembered as ended. Of a transaction that is not
+//!   newer than one that was forgotten, nothing is done ([`crate::ops::sessions::Sessions::may_have_ended`]).
+//!
+//! So a refusal is final: the coordinator may do the same again as another transaction.
+//!
 //! When the coordinator dies the entry is there or is not, and the locks go with its session: nobody takes anything over.
 
 use super::commit::{Ending, QUESTION, Request, STEP, WAIT, holds, roll_back, sound, too_large, unknown};
@@ -83,12 +94,15 @@ pub async fn commit_there(
     let txn = request.txn.id;
     cluster.closing.lock().insert(txn);
     let ending = ask_until_known(node, cluster, request, written).await;
-    // One whose last write would have to wait goes on.
-    if !matches!(ending, Some(Ending::Committed(_) | Ending::Failed(Failure::LockTimeout))) {
+    // One whose last write would have to wait goes on, and so does one whose only call has written nothing.
+    let goes_on = matches!(ending, Some(Ending::Failed(Failure::LockTimeout) | Ending::Answered(_)));
+    if !goes_on && !matches!(ending, Some(Ending::Committed(_))) {
         roll_back(node, cluster, request);
     }
-    if let Some(ending) = ending {
-        let _ = client.send(ending);
+    let told = ending.is_some_and(|ending| client.send(ending).is_ok());
+    if goes_on && !told {
+        // Nobody is there who would go on.
+        roll_back(node, cluster, request);
     }
     cluster.closing.lock().remove(&txn);
 }
@@ -101,6 +115,7 @@ async fn ask_until_known(
 ) -> Option<Ending> {
     let (txn, seen) = (request.txn.id, request.seen);
     let last = || request.last.clone().map(Box::new);
+    let only_call = request.last.as_ref().is_some_and(|last| !last.touched);
     let Written { group, place: Place { view, .. }, ref parts } = *written;
     let mut again = FIRST_AGAIN;
     while !cluster.is_closed() {
@@ -118,6 +133,7 @@ async fn ask_until_known(
         };
         match answer {
             Some(Signal::Done) => return Some(Ending::NothingWritten),
+            Some(Signal::OpDone(answer)) if only_call => return Some(Ending::Answered(answer)),
             Some(Signal::OpDone(answer)) => match answer.outcome {
                 Err(failure) => return Some(Ending::Failed(failure)),
                 Ok(_) => return Some(Ending::Aborted),
@@ -164,9 +180,12 @@ pub async fn on_commit(node: &Arc<Node>, from: Member, asked: Asked<'_>) -> Sign
     let Some(cluster) = node.cluster() else { return Signal::NotHere };
     let Asked { txn, group, view, parts, last, .. } = asked;
     let mut done = true;
-    if let Some(last) = last {
+    let only_call = last.is_some_and(|last| !last.touched);
+    if only_call && node.sessions.may_have_ended(txn) {
+        done = false;
+    } else if let Some(last) = last {
         let is_part = parts.iter().any(|part| part.partition == last.partition);
-        if last.txn != Some(txn) || !is_part || !last.touched || last.view != Some(view) {
+        if last.txn != Some(txn) || !is_part || last.view != Some(view) || only_call && parts.len() > 1 {
             return Signal::NotHere;
         }
         let answer = serve(node, from, last).await;
@@ -191,7 +210,13 @@ pub async fn on_commit(node: &Arc<Node>, from: Member, asked: Asked<'_>) -> Sign
                 taken = true;
                 write(node, cluster, &session, &asked).await.map(|found| (serves, found))
             }
-            None => Ok((serves, refuse(node, cluster, &asked).await)),
+            None => {
+                if only_call {
+                    // It is not done later, either: the question may be on its way once more.
+                    node.sessions.end(node, txn);
+                }
+                Ok((serves, refuse(node, cluster, &asked).await))
+            }
         },
     };
     let answer = match found {

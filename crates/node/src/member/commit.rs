@@ -3,7 +3,8 @@
 //! * Where a transaction only has locks, nothing is to be decided: before the first prepare its coordinator makes sure that they have been held until then (the view has not changed), and gives them back. From
 //!   the moment of the first prepare on it needs them no more: all its locks were held at one time.
 //! * It has written in one replication group, led here or elsewhere: one entry, whatever number of its partitions it is
-//!   from, committed when that is stable ([`alone`]).
+//!   from, committed when that is stable ([`alone`]). If its only call goes to another process, the call goes with the
+//!   question to commit it ([`run_call`]).
 //! * Otherwise each written group prepares, and [`Closing`] (pure, in crate `cluster`) says what to ask and tell whom,
 //!   until the outcome is known, then confirmed everywhere, then forgotten. The same for a participant that takes over.
 //!   It runs as a task of its own: a client that goes away, or stops waiting, changes nothing.
@@ -62,9 +63,18 @@ pub struct Request {
     pub touched: Vec<Touched>,
     /// The highest commit time that its session has seen.
     pub seen: Timestamp,
-    /// A write in the only group where it has written, led elsewhere, that has not been sent yet. It waits for nobody:
+    /// A call to the only group where it has written, led elsewhere, that has not been sent yet. It waits for nobody:
     /// [`NodeError::LockTimeout`] if it would have to, and then the transaction goes on.
     pub last: Option<OpRequest>,
+}
+
+/// What has come of a transaction's only call, with which its commit was asked for.
+pub enum Ended {
+    Committed(Timestamp),
+    /// Nothing was written: what the call gave. The transaction goes on, with the locks that the call has taken.
+    Answered(Box<OpAnswer>),
+    /// Nothing is left of the transaction, and nothing of it will ever be done.
+    Refused,
 }
 
 /// Commits, wherever the partitions are led; gives the commit time (`None`: it had written nothing). When this returns nothing of the transaction is left that its caller must end, except on error
@@ -76,6 +86,30 @@ pub async fn run(node: &Arc<Node>, request: Request) -> Result<Option<Timestamp>
     let result = decide_all(node, &cluster, &request, &mut unfinished).await;
     unfinished.request = None;
     result
+}
+
+/// Sends the only call of a transaction, and commits with it if it writes. On every error but
+/// [`NodeError::UnknownOutcome`] nothing is left of the transaction.
+///
+/// # Panics
+/// If there is no call, or the transaction has touched more than one partition.
+pub async fn run_call(node: &Arc<Node>, request: Request) -> Result<Ended, NodeError> {
+    let cluster = node.cluster().expect("it is a member").clone();
+    let mut touched = request.touched.clone();
+    let groups = by_group(&cluster, &mut touched).unwrap_or_default();
+    let ([_], [only], Some(_)) = (touched.as_slice(), groups.as_slice(), &request.last) else {
+        panic!("transaction {} has more than one call", request.txn.id.0);
+    };
+    let (sender, receiver) = oneshot::channel();
+    let (owner, deciding, only) = (node.clone(), cluster.clone(), only.clone());
+    // It may be done from here on, whoever waits for that.
+    cluster.tasks.spawn(async move { alone::commit_there(&owner, &deciding, &request, &only, sender).await });
+    match cluster.timeout(WAIT, receiver).await {
+        Some(Ok(Ending::Committed(time))) => Ok(Ended::Committed(time)),
+        Some(Ok(Ending::Answered(answer))) => Ok(Ended::Answered(answer)),
+        Some(Ok(Ending::Aborted | Ending::NothingWritten | Ending::Failed(_))) => Ok(Ended::Refused),
+        Some(Err(_)) | None => Err(unknown()),
+    }
 }
 
 struct Unfinished<'a> {
@@ -135,7 +169,7 @@ async fn decide_all(
             match cluster.timeout(WAIT, receiver).await {
                 Some(Ok(Ending::Committed(time))) => Ok(Some(time)),
                 Some(Ok(Ending::NothingWritten)) => Ok(None),
-                Some(Ok(Ending::Aborted)) => Err(NodeError::Deadlock),
+                Some(Ok(Ending::Aborted | Ending::Answered(_))) => Err(NodeError::Deadlock),
                 Some(Ok(Ending::Failed(failure))) => Err(failed(node, table, failure)),
                 _ => Err(unknown()),
             }
@@ -151,6 +185,8 @@ pub(super) enum Ending {
     Aborted,
     /// Its last write was not done.
     Failed(Failure),
+    /// Its only call has written nothing.
+    Answered(Box<OpAnswer>),
 }
 
 impl From<Outcome> for Ending {

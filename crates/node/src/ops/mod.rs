@@ -7,6 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | [`operation`] | operations, and how one is run on a partition |
+//! | [`change`] | changes of a row that are made where it is |
 //! | [`drive`] | running until it ends: waits, views, leases |
 //! | [`wire`] | operations and answers as bytes, and the checks of what comes |
 //! | [`serve`], [`sessions`], [`touches`] | transactions of other nodes here |
@@ -16,6 +17,7 @@
 //! it back the partition would have to tell a lock that this scan has taken from one that the transaction had there before. Rows that the scan's program drops
 //! ([`crate::scan::pushdown`]) are not sent and keep no lock.
 
+pub mod change;
 pub mod deadlock;
 pub mod drive;
 pub mod operation;

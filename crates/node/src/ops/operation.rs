@@ -4,6 +4,7 @@
 //! encoded; else the operation goes over the network ([`super::wire`]) and [`super::serve`] calls it. Visitors of rows are the caller's: beside the partition they
 //! run while it is held, from afar when the answer has come.
 
+use super::change::{Change, Changed};
 use super::wire::{Reader, Shown};
 use crate::executor::Class;
 use crate::scan::pushdown::Pushdown;
@@ -104,6 +105,19 @@ pub enum Op<'a> {
         wait: WaitPolicy,
         /// How many have been looked at.
         done: u32,
+    },
+    /// Locks a row exclusively and changes it by a program, if what comes of that is certain. If not, or where the
+    /// program is not known, it is [`Op::ReadLocked`].
+    Change {
+        #[serde(borrow)]
+        key: Key<'a>,
+        /// As of [`Op::ReadLocked`].
+        ranges: bool,
+        #[serde(with = "raw")]
+        program: &'a [u8],
+        /// The program where the rows are.
+        #[serde(skip)]
+        change: Option<Change>,
     },
 }
 
@@ -233,7 +247,7 @@ impl Op<'_> {
     }
 
     pub fn writes(&self) -> bool {
-        matches!(self, Op::Insert { .. } | Op::Update { .. } | Op::Delete { .. })
+        matches!(self, Op::Insert { .. } | Op::Update { .. } | Op::Delete { .. } | Op::Change { .. })
     }
 
     /// Whether it may leave locks or writes behind: it belongs to a transaction then.
@@ -297,21 +311,25 @@ pub fn run(
             Ok(Done::Seen)
         }
         Op::ReadLocked { key, mode, wait, ranges } => {
-            let mut found = false;
-            p.read_locked(table, key.bytes, key.hash, *mode, *wait, access, |row| {
-                if row.is_some() {
-                    found = true;
+            read_locked(p, table, key, (*mode, *wait), *ranges, access, &mut show).map(|()| Done::Seen)
+        }
+        Op::Change { key, ranges, change, .. } => {
+            let mut changed = Changed::Unsure;
+            let mut look = |row: Option<RowView<'_>>| {
+                if let (Some(row), Some(change)) = (&row, &mut *change) {
+                    changed = change.of(row, key.bytes);
+                }
+                if matches!(changed, Changed::Unsure) {
                     show(row);
                 }
-            })?;
-            if !found {
-                if *ranges {
-                    // In the same hold, so that what was found missing stays missing.
-                    lock_key(p, table, key, access)?;
-                }
-                show(None);
+            };
+            read_locked(p, table, key, (LockMode::Exclusive, WaitPolicy::Wait), *ranges, access, &mut look)?;
+            // In the same hold: the row that was seen is there.
+            match changed {
+                Changed::Unsure => Ok(Done::Seen),
+                Changed::Row(row) => p.update(table, key.bytes, key.hash, &row, access).map(Done::Is),
+                Changed::Gone => p.delete(table, key.bytes, key.hash, access).map(Done::Is),
             }
-            Ok(Done::Seen)
         }
         Op::LockMany { keys, mode, wait, done } => {
             while let Some(key) = keys.get(*done as usize) {
@@ -370,6 +388,33 @@ fn on_name(p: &mut Partition, key: &Key<'_>, owner: u64, act: NameAct, access: &
         }
         NameAct::Look => Ok(Done::Owner(p.name_owner(key.bytes))),
     }
+}
+
+/// Locks a row and shows it, or that there is none.
+fn read_locked(
+    p: &mut Partition,
+    table: TableId,
+    key: &Key<'_>,
+    (mode, wait): (LockMode, WaitPolicy),
+    ranges: bool,
+    access: &mut Access<'_>,
+    show: &mut impl FnMut(Option<RowView<'_>>),
+) -> Result<(), Stop> {
+    let mut found = false;
+    p.read_locked(table, key.bytes, key.hash, mode, wait, access, |row| {
+        if row.is_some() {
+            found = true;
+            show(row);
+        }
+    })?;
+    if !found {
+        if ranges {
+            // In the same hold, so that what was found missing stays missing.
+            lock_key(p, table, key, access)?;
+        }
+        show(None);
+    }
+    Ok(())
 }
 
 fn lock_key(p: &mut Partition, table: TableId, key: &Key<'_>, access: &Access<'_>) -> Result<(), Stop> {

@@ -5,6 +5,7 @@
 //! also on those that the visitor then skips (as InnoDB does): it sends no more of them than the visitor may want. A row that has changed after the transaction's snapshot is
 //! sent with a mark, its newest version and the snapshot's (see `rauk_kernel::partition::scan`); it is a conflict (1020) only if the visitor keeps one of them, and is not locked.
 
+use super::change::Change;
 use super::drive::{AsPrimary, Caller, Gate, Halt, Within, drive};
 use super::operation::{Done, Op, Seen, run};
 use super::sessions::{Session, Turn};
@@ -150,7 +151,8 @@ async fn attempt(
         id => node.tables.by_id(id),
     };
     let table = table.filter(|t| t.schema.version == request.version);
-    let table = &*table.ok_or(Failure::StaleSchema)?;
+    let info = &table.ok_or(Failure::StaleSchema)?;
+    let table = &**info;
     let mut op = wire::decode(&request.op, table, |bucket| node.partition_of(bucket) == partition)
         .filter(|op| session.is_some() || !op.touches())
         .ok_or(Failure::Malformed)?;
@@ -165,6 +167,7 @@ async fn attempt(
         }
         Op::LookUp(lookup) if lookup.spans.len() > MOST_SPANS => return Err(Failure::Malformed),
         Op::LookUp(lookup) => lookup.slice = lookup.slice.min(MOST_ENTRIES),
+        Op::Change { program, change, .. } => *change = Change::read(node, program, info),
         _ => {}
     }
     let mut program = match &op {

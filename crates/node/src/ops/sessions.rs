@@ -7,7 +7,9 @@
 //! A session ends when its coordinator says so ([`Sessions::end`]), when the coordinator's process is down ([`Sessions::on_group`]), and when the coordinator, asked after it has been
 //! silent for [`IDLE`], does not know the transaction. Its locks and writes go then, except in partitions where it is *prepared*: there the commit protocol decides
 //! ([`Sessions::prepare`], [`Sessions::release`], [`Sessions::finished`]). In a partition whose view has changed they go as well ([`Sessions::on_view`]). Sessions that have ended are
-//! remembered for [`REMEMBERED`]: a first call that the network has doubled and delayed does not begin them again.
+//! remembered for [`REMEMBERED`]: a first call that the network has doubled and delayed does not begin them again. Of a
+//! process whose sessions were forgotten it is known how new they were: a call that would commit at once
+//! ([`crate::member::commit`]) is taken of newer transactions only ([`Sessions::may_have_ended`]).
 
 use super::touches::Touches;
 use super::wire::OpAnswer;
@@ -17,7 +19,8 @@ use crate::transaction::Interrupt;
 use parking_lot::Mutex;
 use rauk_kernel::TxnRef;
 use rauk_manage::group::Group;
-use rauk_types::{Member, PartitionId, TxnId, View};
+use rauk_types::{Member, PartitionId, ProcessId, TxnId, View};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -40,6 +43,8 @@ struct Table {
     ended: BTreeSet<TxnId>,
     /// When they ended, in order.
     ends: VecDeque<(Duration, TxnId)>,
+    /// By process: the newest transaction that has ended and is not remembered.
+    forgotten: FxHashMap<ProcessId, TxnId>,
 }
 
 /// A transaction of another node.
@@ -171,7 +176,7 @@ impl Sessions {
     }
 
     /// Notes that the transaction has ended; gives its session, which leaves the table unless it is prepared somewhere.
-    fn remember(&self, txn: TxnId, now: Duration) -> Option<Arc<Session>> {
+    pub fn remember(&self, txn: TxnId, now: Duration) -> Option<Arc<Session>> {
         let mut table = self.0.lock();
         if table.ended.insert(txn) {
             table.ends.push_back((now, txn));
@@ -181,6 +186,8 @@ impl Sessions {
         {
             let Some((_, old)) = table.ends.pop_front() else { break };
             table.ended.remove(&old);
+            let newest = table.forgotten.entry(old.process()).or_insert(old);
+            *newest = old.max(*newest);
         }
         let session = table.open.get(&txn)?.clone();
         if !session.touches.list().iter().any(|t| t.prepared) {
@@ -189,8 +196,17 @@ impl Sessions {
         Some(session)
     }
 
-    /// The cluster's state has changed: transactions of processes that are down are over.
+    /// Whether the transaction has no session and may have had one that has ended, or has one that has ended: a call
+    /// that is made once and for all may have been made then.
+    pub fn may_have_ended(&self, txn: TxnId) -> bool {
+        let table = self.0.lock();
+        let is_old = || table.forgotten.get(&txn.process()).is_some_and(|newest| txn <= *newest);
+        table.ended.contains(&txn) || !table.open.contains_key(&txn) && is_old()
+    }
+
+    /// The cluster's state has changed: transactions of processes that are down are over, and send nothing any more.
     pub fn on_group(&self, node: &Arc<Node>, group: &Group) {
+        self.0.lock().forgotten.retain(|process, _| group.is_up(*process) || process.0 >= group.next_process);
         for session in self.all() {
             if !group.is_up(session.coordinator.process) {
                 self.end(node, session.txn.id);

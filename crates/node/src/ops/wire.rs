@@ -345,6 +345,7 @@ pub fn decode<'a>(bytes: &'a [u8], table: &TableInfo, here: impl Fn(u16) -> bool
             | Op::ReadLocked { key, .. }
             | Op::LockAbsence { key }
             | Op::Delete { key }
+            | Op::Change { key, .. }
             | Op::Name { key, .. } => at_home(key),
             Op::ReadMany { keys, done } | Op::LockMany { keys, done, .. } => *done == 0 && keys.iter().all(at_home),
             Op::Insert { key, row } | Op::Update { key, row } => at_home(key) && fits(key, row),

@@ -16,6 +16,7 @@
 
 use crate::error::NodeError;
 use crate::node::Node;
+use crate::ops::change::RowChange;
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, RowView, TableSchema, Value};
 use rauk_wire::Filter;
@@ -57,6 +58,9 @@ pub trait Evaluator: Send + Sync {
 
     /// `None`: it does not know the program, or not on rows of this table.
     fn prepare(&self, program: &[u8], table: &Arc<TableSchema>) -> Option<Box<dyn RowProgram>>;
+
+    /// The same of a program that changes a row.
+    fn prepare_change(&self, program: &[u8], table: &Arc<TableSchema>) -> Option<Box<dyn RowChange>>;
 }
 
 /// The side of the partition, for one request: it does not wait, and takes time in proportion to the row.

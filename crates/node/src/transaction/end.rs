@@ -64,7 +64,9 @@ impl Transaction {
 
     /// Puts the commit into the log and installs it, or has the cluster do so. Nothing is held afterwards.
     async fn append(&mut self) -> Result<End, NodeError> {
-        self.check_running()?;
+        if self.ended.is_none() {
+            self.check_running()?;
+        }
         let result = self.append_stored().await;
         self.end_own(result.is_ok());
         self.release();
@@ -91,6 +93,9 @@ impl Transaction {
     }
 
     async fn commit_in_cluster(&mut self) -> Result<End, NodeError> {
+        if let Some(time) = self.ended {
+            return Ok(End::Cluster(time));
+        }
         let (Some(cluster), Some(txn), Some(record)) =
             (self.node.cluster().cloned(), self.txn.clone(), self.record.clone())
         else {

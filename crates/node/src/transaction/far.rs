@@ -46,6 +46,8 @@ const FIRST_REPEAT: Duration = Duration::from_millis(250);
 const LAST_REPEAT: Duration = Duration::from_secs(2);
 /// A process without a lease asks no longer than this.
 const CUT_OFF: Duration = Duration::from_secs(2);
+/// Number of a transaction's first call to a process.
+pub(super) const FIRST_CALL: u32 = 1;
 /// What a call may take beside its waits for locks.
 const SLACK: Duration = Duration::from_secs(2);
 
@@ -104,7 +106,7 @@ impl Far {
         self.places.iter().find(|t| t.partition == partition).map(|t| t.place)
     }
 
-    fn touch(&mut self, partition: u16, place: Place, writes: bool) {
+    pub(super) fn touch(&mut self, partition: u16, place: Place, writes: bool) {
         match self.places.iter_mut().find(|t| t.partition == partition) {
             Some(touched) => {
                 touched.place = place;
@@ -116,6 +118,11 @@ impl Far {
 
     fn untouch(&mut self, partition: u16) {
         self.places.retain(|t| t.partition != partition);
+    }
+
+    /// It has made its first call there.
+    pub(super) fn called(&mut self, member: Member) {
+        self.peer(member).sequence = FIRST_CALL;
     }
 
     fn peer(&mut self, member: Member) -> &mut Peer {
@@ -274,7 +281,7 @@ impl Transaction {
     }
 
     /// What it had there, or the scan's place, is gone.
-    fn moved(&mut self, partition: u16) -> NodeError {
+    pub(super) fn moved(&mut self, partition: u16) -> NodeError {
         let error = NodeError::Moved { partition };
         self.fail(error.clone());
         error
@@ -407,27 +414,8 @@ impl Transaction {
             peer.sequence += 1;
             (sequence, undo_to) = (peer.sequence, peer.undo_to);
         }
-        let request = OpRequest {
-            partition: PartitionId(partition),
-            txn,
-            sequence,
-            view: if touched { Some(place.view) } else { within },
-            touched,
-            index: cluster.index(),
-            table: table.schema.id,
-            version: table.schema.version,
-            own_before: view.own_before,
-            statement: self.write_number,
-            snapshot: match view.at {
-                ReadAt::Newest => None,
-                ReadAt::Snapshot(time) => Some(time),
-            },
-            conflict_after: view.conflict_after,
-            writes: self.weight(),
-            undo_to,
-            patience: self.patience(),
-            op: wire::encode(op),
-        };
+        let meant = if touched { Some(place.view) } else { within };
+        let request = OpRequest { txn, sequence, touched, undo_to, ..self.request(partition, meant, table, view, op) };
         if touched && self.defers && undo_to.is_none() && matches!(op, Op::Update { .. } | Op::Delete { .. }) {
             self.far_mut().deferred = Some(Deferred { place, request });
             return Ok((Done::Is(true), place.view));
@@ -467,8 +455,8 @@ impl Transaction {
             // A build that knows no programs: the same again without.
             return Err(Refusal::Behind);
         }
-        if let (Err(Failure::Malformed), Op::LookUp(_)) = (&answer.outcome, &*op) {
-            // A build that knows no lookups.
+        if let (Err(Failure::Malformed), Op::LookUp(_) | Op::Change { .. }) = (&answer.outcome, &*op) {
+            // A build that knows no lookups, or no changes.
             return Ok((Done::Unknown, answer.view));
         }
         if let (Op::Scan(_), Ok(Answer::Scanned { rows, .. } | Answer::Sifted { rows, .. }))
@@ -479,6 +467,38 @@ impl Transaction {
         let outcome = answer.outcome.map_err(|failure| self.refused(failure, table))?;
         let done = show(outcome, op, table, visit).map_err(|shown| Refusal::Error(not_shown(shown, table)))?;
         Ok((done, answer.view))
+    }
+
+    /// A call that belongs to the view `meant`, without what says which of the transaction's it is.
+    pub(super) fn request(
+        &self,
+        partition: u16,
+        meant: Option<rauk_types::View>,
+        table: &TableInfo,
+        view: View,
+        op: &Op<'_>,
+    ) -> OpRequest {
+        OpRequest {
+            partition: PartitionId(partition),
+            txn: None,
+            sequence: 0,
+            view: meant,
+            touched: false,
+            index: self.node.cluster().map_or(0, |cluster| cluster.index()),
+            table: table.schema.id,
+            version: table.schema.version,
+            own_before: view.own_before,
+            statement: self.write_number,
+            snapshot: match view.at {
+                ReadAt::Newest => None,
+                ReadAt::Snapshot(time) => Some(time),
+            },
+            conflict_after: view.conflict_after,
+            writes: self.weight(),
+            undo_to: None,
+            patience: self.patience(),
+            op: wire::encode(op),
+        }
     }
 
     /// How long a call may wait for locks, in milliseconds.
@@ -505,6 +525,14 @@ impl Transaction {
             Err(Refusal::Error(error)) => Err(error),
             // Its locks were there, so it can only be that they are gone.
             Ok(_) | Err(_) => Err(self.moved(partition)),
+        }
+    }
+
+    /// The error that a failure elsewhere is; that what it had there is gone ends the transaction.
+    pub(super) fn failure(&mut self, failure: Failure, table: &TableInfo, partition: u16) -> NodeError {
+        match self.refused(failure, table) {
+            Refusal::Error(error) => error,
+            _ => self.moved(partition),
         }
     }
 
@@ -568,7 +596,7 @@ impl Transaction {
         }
     }
 
-    fn far_mut(&mut self) -> &mut Far {
+    pub(super) fn far_mut(&mut self) -> &mut Far {
         self.far.get_or_insert_default()
     }
 }
@@ -644,12 +672,13 @@ async fn until_killed<T>(mut future: crate::runtime::BoxFuture<T>, interrupt: &I
 }
 
 /// Shows what has come to the visitor.
-fn show(answer: Answer, op: &mut Op<'_>, table: &TableInfo, visit: &mut Visitor<'_>) -> Result<Done, Shown> {
+pub(super) fn show(answer: Answer, op: &mut Op<'_>, table: &TableInfo, visit: &mut Visitor<'_>) -> Result<Done, Shown> {
     let all = |shown: Shown| if shown == Shown::All { Ok(Done::Seen) } else { Err(shown) };
     match (answer, op) {
-        (Answer::Seen(rows), Op::Read { .. } | Op::ReadLocked { .. }) if rows.count() == 1 => {
+        (Answer::Seen(rows), Op::Read { .. } | Op::ReadLocked { .. } | Op::Change { .. }) if rows.count() == 1 => {
             all(Reader::new(rows).show_points(table, visit))
         }
+        (Answer::Is(true), Op::Change { .. }) => Ok(Done::Is(true)),
         (Answer::Seen(rows), Op::ReadMany { keys, .. }) if (1..=keys.len()).contains(&rows.count()) => {
             all(Reader::new(rows).show_points(table, visit))
         }

@@ -26,7 +26,8 @@
 //! |---|---|
 //! | `call` | a call to a partition, here or elsewhere |
 //! | `far` | in a cluster: where partitions are led, what has been touched there |
-//! | `read`, `many`, `write`, `insert_many` | the calls |
+//! | `read`, `many`, `write`, `change`, `insert_many` | the calls |
+//! | `ending` | in a cluster: the only call of a transaction, with its commit |
 //! | `own` | calls to the rows of temporary tables |
 //! | `foreign`, `parents` | foreign keys: checks and cascades beside the writes; parents of many rows |
 //! | `end` | commit and rollback |
@@ -34,7 +35,9 @@
 
 mod building;
 pub(crate) mod call;
+mod change;
 mod end;
+mod ending;
 pub(crate) mod far;
 mod foreign;
 mod insert_many;
@@ -48,6 +51,7 @@ pub mod snapshots;
 mod write;
 
 pub(crate) use call::{explain, name_of};
+pub use change::ChangeOutcome;
 pub(crate) use end::{append_record, failed_append};
 pub(crate) use far::not_shown;
 pub use interrupt::Interrupt;
@@ -143,6 +147,10 @@ pub struct Transaction {
     read_far: bool,
     /// What is written now is sure, and may be sent with what comes next.
     defers: bool,
+    /// The write that comes now is all that is left to do: it may be committed with it.
+    ends: bool,
+    /// It was committed with its only call.
+    ended: Option<Timestamp>,
     /// It is the victim of any deadlock.
     gives_way: bool,
     writes: u64,
@@ -202,6 +210,8 @@ impl Transaction {
             far: None,
             read_far: false,
             defers: false,
+            ends: false,
+            ended: None,
             gives_way: false,
             writes: 0,
             reads: 0,

@@ -200,7 +200,7 @@ impl Transaction {
     }
 
     /// What a locking point read hides of this statement's own writes: all, but not the row that the last `Duplicate` named.
-    fn own_before(&self, table: &TableInfo, key: &[u8]) -> u32 {
+    pub(super) fn own_before(&self, table: &TableInfo, key: &[u8]) -> u32 {
         match &self.duplicate {
             Some((id, named)) if *id == table.schema.id && named == key => u32::MAX,
             _ => self.statement,
@@ -381,14 +381,14 @@ fn named(entry: Option<RowView<'_>>) -> Option<Vec<u8>> {
 }
 
 /// A visitor of one row, and what it has given.
-enum Visit<F, R> {
+pub(super) enum Visit<F, R> {
     New(F),
     Visiting,
     Visited(R),
 }
 
 impl<R, F: FnOnce(Option<RowView<'_>>) -> R> Visit<F, R> {
-    fn show(&mut self, seen: Seen<'_, '_>) -> Verdict {
+    pub(super) fn show(&mut self, seen: Seen<'_, '_>) -> Verdict {
         let Visit::New(visit) = std::mem::replace(self, Visit::Visiting) else {
             unreachable!("a point read shows one row")
         };
@@ -396,7 +396,7 @@ impl<R, F: FnOnce(Option<RowView<'_>>) -> R> Visit<F, R> {
         Verdict::Keep
     }
 
-    fn result(self) -> R {
+    pub(super) fn result(self) -> R {
         match self {
             Visit::Visited(result) => result,
             _ => unreachable!("a point read shows one row"),

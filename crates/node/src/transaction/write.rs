@@ -281,7 +281,7 @@ impl Transaction {
         if self.may_write(table)? { Ok(()) } else { Err(NodeError::LockTimeout) }
     }
 
-    fn count_write(&mut self, table: &TableInfo, written: Written) {
+    pub(super) fn count_write(&mut self, table: &TableInfo, written: Written) {
         if table.own.is_some() {
             return;
         }
@@ -306,7 +306,7 @@ impl Transaction {
         View { conflict_after: None, ..self.write_view() }
     }
 
-    fn place<'k>(&self, table: &TableInfo, key: &'k [u8]) -> (Key<'k>, u16) {
+    pub(super) fn place<'k>(&self, table: &TableInfo, key: &'k [u8]) -> (Key<'k>, u16) {
         let key = Key::of(key);
         (key, self.node.partition_of(table.route.bucket_of_key(key.bytes, key.hash)))
     }
@@ -335,6 +335,13 @@ impl Transaction {
 
     async fn try_insert_row(&mut self, table: &TableInfo, image: &Image) -> Result<bool, NodeError> {
         let (key, partition) = self.place(table, &image.key);
+        if self.ends && !table.has_entries() && !self.checks_relations(table) {
+            let (view, op) = (self.write_view(), &mut Op::Insert { key, row: &image.bytes });
+            let ended = Box::pin(self.call_ending(table, partition, view, op, &mut |_| Verdict::Keep)).await?;
+            if let Some(done) = ended {
+                return Ok(done.is());
+            }
+        }
         self.write_one(table, partition, self.write_view(), Op::Insert { key, row: &image.bytes }).await
     }
 

@@ -157,6 +157,23 @@ impl World {
         }
     }
 
+    /// Every group is led by its preferred node, has all its replicas, and stays so: a primary that moves takes the
+    /// locks of transactions with it.
+    pub fn wait_settled(&self) {
+        self.wait("everything in its place", |group| {
+            let mut groups = group.replication_groups.iter();
+            groups.all(|p| p.primary.is_some_and(|m| m.node == p.placed[0]) && p.in_sync.len() == p.placed.len())
+        });
+        let mut before = self.group();
+        loop {
+            std::thread::sleep(Duration::from_millis(250));
+            if Arc::ptr_eq(&before, &self.group()) {
+                return;
+            }
+            before = self.group();
+        }
+    }
+
     /// Until every partition has so many in-sync replicas and a primary.
     pub fn wait_replicas(&self, replicas: usize) {
         self.wait("replicas", |group| {

@@ -9,6 +9,7 @@ use super::consensus::SimConsensus;
 use super::network::{Endpoint, SimNetwork, Site};
 use super::record::{Answers, Served};
 use super::scenario::{Clients, Durability, Scenario};
+use super::workload::cells::CellEvaluator;
 use super::workload::{self, Kind, Shared};
 use crate::clock::SimClock;
 use crate::disk::SimDisk;
@@ -386,6 +387,7 @@ impl World {
     fn opened(&self, site: Site, runtime: &SimRuntime, endpoint: &Endpoint, db: Database, process: &Mutex<ProcessId>) {
         self.counts.add("node opened");
         self.opened_damaged(site);
+        db.set_evaluator(Arc::new(CellEvaluator));
         *process.lock() = db.member().expect("it was opened as a member").me().process;
         let receiver = db.clone();
         endpoint.receive(Box::new(move |message| receiver.receive(message)));

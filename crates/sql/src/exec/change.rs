@@ -12,7 +12,7 @@ use super::check::satisfies;
 use super::insert::{assign, check_keys, duplicate, set_on_update};
 use super::merge::Met;
 use super::output::{row_count, with_value};
-use super::remote::{Wants, Work};
+use super::remote::{Wants, Work, change};
 use super::returning::return_row;
 use super::row::{Joined, Part, Rows, owned};
 use super::rules;
@@ -25,7 +25,7 @@ use crate::memory::values_bytes;
 use crate::physical::model::{DeletePlan, Level, SetColumn, SortKey, Source, UpdatePlan};
 use jiff::tz::TimeZone;
 use rauk_node::transaction::UpdateOutcome;
-use rauk_node::{NodeError, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction};
+use rauk_node::{ChangeOutcome, NodeError, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction};
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn, ResultSink};
 use rauk_types::{KeyDef, MysqlError, RowView, TableSchema, Value, ValueRef};
@@ -45,6 +45,12 @@ pub(crate) async fn run_update(
     let mut turns = Turns::default();
     let demand = Demand { order: &plan.order, limit: plan.limit.as_ref(), counts_refused: true };
     let mut found = Found::open(&plan.level, &plan.sources, &plan.once, demand, txn, context).await?;
+    if found.is_elsewhere(txn)
+        && let Some(program) = change::of_update(plan, &schema, context)
+        && found.change(&program, false, txn, context).await?
+    {
+        (matched, changed) = (1, 1);
+    }
     loop {
         let rows = found.next(txn, context).await?;
         if rows.is_empty() {
@@ -193,6 +199,12 @@ pub(crate) async fn run_delete(
     let mut turns = Turns::default();
     let demand = Demand { order: &plan.order, limit: plan.limit.as_ref(), counts_refused: !plan.ignore };
     let mut found = Found::open(&plan.level, &plan.sources, &plan.once, demand, txn, context).await?;
+    if found.is_elsewhere(txn)
+        && let Some(program) = change::of_delete(plan, context)
+        && found.change(&program, true, txn, context).await?
+    {
+        deleted = 1;
+    }
     loop {
         let rows = found.next(txn, context).await?;
         if rows.is_empty() {
@@ -281,6 +293,8 @@ struct Found<'a> {
     left: u64,
     /// Already sorted: taken from here.
     sorted: Option<Sorted>,
+    /// A row that was read already.
+    read: Option<Vec<Value>>,
 }
 
 /// Bytes of rows that are kept as they are.
@@ -318,7 +332,7 @@ impl<'a> Found<'a> {
             opened => (opened, None),
         };
         let table = stored(sources);
-        let mut found = Found { level, table, opened, met, at: 0, cursor: None, left, sorted: None };
+        let mut found = Found { level, table, opened, met, at: 0, cursor: None, left, sorted: None, read: None };
         if !order.is_empty() {
             let memory = context.budget.memory.clone();
             let kept = if counts_refused { usize::try_from(left).unwrap_or(usize::MAX) } else { usize::MAX };
@@ -363,6 +377,51 @@ impl<'a> Found<'a> {
         Ok(found)
     }
 
+    /// Whether all that there can be is one row by its primary key, which another node changes.
+    fn is_elsewhere(&self, txn: &Transaction) -> bool {
+        match &self.opened {
+            Opened::Keys { unique: None, keys } if keys.len() == 1 && self.at == 0 && self.sorted.is_none() => {
+                self.left > 0 && txn.changes_elsewhere(self.table, &keys[0])
+            }
+            _ => false,
+        }
+    }
+
+    /// Has that row changed where it is; `false`: it was read, or is still to be read.
+    async fn change(
+        &mut self,
+        program: &[u8],
+        deletes: bool,
+        txn: &mut Transaction,
+        context: &mut Context,
+    ) -> Result<bool, MysqlError> {
+        let Opened::Keys { keys, .. } = &self.opened else { unreachable!("it is one row by its key") };
+        let columns = self.table.schema().columns.len();
+        txn.end_with_write(true);
+        let changed = txn.change(self.table, &keys[0], program, deletes, |view| view.map(|v| owned(&v, columns))).await;
+        txn.end_with_write(false);
+        match changed {
+            Ok(ChangeOutcome::Changed) => {
+                (self.at, self.left) = (1, 0);
+                return Ok(true);
+            }
+            Ok(ChangeOutcome::Read(row)) => {
+                self.at = 1;
+                let zone = context.time_zone.clone();
+                let root = Joined::root(&zone);
+                if let Some(row) = row
+                    && matches(self.level, &root.with(self.level.table, Part::Values(&row)), context)?
+                {
+                    self.read = Some(row);
+                }
+            }
+            // Whether that is a conflict depends on what the row has been.
+            Ok(ChangeOutcome::Unknown) | Err(NodeError::Changed { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(false)
+    }
+
     /// A row that it gave was not changed: another one may be in its place.
     fn give_back(&mut self) {
         self.left = self.left.saturating_add(1);
@@ -375,6 +434,10 @@ impl<'a> Found<'a> {
             let rows = again(sorted, most, (self.table, self.level.lock), txn).await?;
             self.left -= rows.len() as u64;
             return Ok(rows);
+        }
+        if let Some(row) = self.read.take() {
+            self.left -= 1;
+            return Ok(vec![row]);
         }
         let zone = context.time_zone.clone();
         let root = Joined::root(&zone);

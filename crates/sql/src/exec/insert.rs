@@ -379,8 +379,12 @@ impl Insert<'_> {
         number: Number,
         inputs: Vec<Value>,
     ) -> Result<(), MysqlError> {
+        // What follows the only row may not fail: it may be committed by then.
+        let ends = self.total == Some(1) && !matches!(number, Number::Explicit(_)) && self.plan.returning.is_empty();
         loop {
+            self.txn.end_with_write(ends && !self.forced);
             let written = self.txn.insert(&self.plan.table, &values).await;
+            self.txn.end_with_write(false);
             let Some(outcome) = unless_refused(written, self.plan.ignore, self.context)? else {
                 self.duplicates += 1;
                 self.give_back(number);

@@ -7,9 +7,12 @@ use rand::Rng;
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_node::bulk::{Found, Keys};
 use rauk_node::transaction::{InsertOutcome, UpdateOutcome};
-use rauk_node::{Database, NodeError, Transaction, TxnOptions};
-use rauk_types::{DataType, RowView, TableSchema, Value as Sql};
+use rauk_node::{
+    ChangeOutcome, Database, Evaluator, NewRow, NodeError, RowChange, RowProgram, Transaction, TxnOptions,
+};
+use rauk_types::{DataType, MysqlError, RowView, TableSchema, Value as Sql};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub const NAME: &str = "cells";
 const CELLS: i64 = 8;
@@ -105,12 +108,17 @@ async fn write(client: &mut Client, shared: &Shared, options: TxnOptions) {
         (cells.event(), cells.next)
     };
     let mut txn = client.db.begin(options);
-    if let Err(error) = put(client, &mut txn, register, value).await {
-        client.answer_error(&mut txn, &error).await;
-        return txn.rollback();
-    }
     let op = Op { register, kind: Kind::Write, value, called, answered: None };
     shared.cells.lock().writes.insert(value, op);
+    if let Err(error) = put(client, &mut txn, register, value).await {
+        client.answer_error(&mut txn, &error).await;
+        txn.rollback();
+        // It may have been committed with its only call.
+        if client.is_undone(&error) {
+            shared.cells.lock().writes.remove(&value);
+        }
+        return;
+    }
     let result = txn.commit().await;
     client.told().await;
     let mut cells = shared.cells.lock();
@@ -133,8 +141,26 @@ async fn put(client: &mut Client, txn: &mut Transaction, register: i64, value: u
     let table = client.table(NAME)?;
     txn.begin_statement();
     txn.use_table(&table).await?;
-    let lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
-    let old = txn.get(&table, &key(&table, register), lock, |row| row.map(|row| values(&table, &row))).await?;
+    let row_key = key(&table, register);
+    let read = |row: Option<RowView<'_>>| row.map(|row| values(&table, &row));
+    let mut old = None;
+    if client.rng.random_bool(0.6) && txn.changes_elsewhere(&table, &row_key) {
+        txn.end_with_write(client.rng.random_bool(0.9));
+        let changed = txn.change(&table, &row_key, &value.to_le_bytes(), false, read).await;
+        txn.end_with_write(false);
+        match changed? {
+            ChangeOutcome::Changed => {
+                client.counts.add("cell changed elsewhere");
+                return Ok(());
+            }
+            ChangeOutcome::Read(row) => old = row,
+            ChangeOutcome::Unknown => {}
+        }
+    }
+    if old.is_none() {
+        let lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
+        old = txn.get(&table, &row_key, lock, read).await?;
+    }
     let old = old.expect("cells are never removed");
     match txn.update(&table, &old, &row(register, value)).await? {
         UpdateOutcome::Updated => Ok(()),
@@ -176,6 +202,33 @@ async fn look(client: &mut Client, txn: &mut Transaction) -> Result<BTreeMap<i64
     let lock = client.rng.random_bool(0.2).then_some((LockMode::Shared, WaitPolicy::Wait));
     let found = txn.get(&table, &key(&table, register), lock, |row| row.as_ref().map(value)).await?;
     Ok(found.into_iter().map(|value| (register, value)).collect())
+}
+
+/// Knows the programs of this workload: the value that a cell gets, in eight bytes.
+pub struct CellEvaluator;
+
+struct CellChange(u64);
+
+impl Evaluator for CellEvaluator {
+    fn compute_generated(&self, _: &Arc<TableSchema>, _: &mut [Sql]) -> Result<(), MysqlError> {
+        Ok(())
+    }
+
+    fn prepare(&self, _: &[u8], _: &Arc<TableSchema>) -> Option<Box<dyn RowProgram>> {
+        None
+    }
+
+    fn prepare_change(&self, program: &[u8], table: &Arc<TableSchema>) -> Option<Box<dyn RowChange>> {
+        let value = u64::from_le_bytes(program.try_into().ok()?);
+        // Some are not known, so that the row is read and written.
+        (table.name == NAME && !value.is_multiple_of(8)).then(|| Box::new(CellChange(value)) as Box<dyn RowChange>)
+    }
+}
+
+impl RowChange for CellChange {
+    fn change(&mut self, old: &RowView<'_>) -> NewRow {
+        NewRow::Values(row(checked(&old.to_values()).0, self.0))
+    }
 }
 
 fn value(row: &RowView<'_>) -> u64 {

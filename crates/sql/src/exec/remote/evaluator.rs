@@ -2,6 +2,7 @@
 
 use super::MAX_INPUT;
 use super::best::Best;
+use super::change::Changing;
 use super::partial::Partial;
 use super::program::{self, Program, Settings, Then, Warned};
 use crate::bind::own_row;
@@ -15,7 +16,7 @@ use crate::memory::Memory;
 use crate::parse::statement::Scope;
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
-use rauk_node::{Evaluator, Fate, RowProgram};
+use rauk_node::{Evaluator, Fate, RowChange, RowProgram};
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, RowView, TableId, TableSchema, Value};
 use std::collections::BTreeSet;
@@ -77,8 +78,28 @@ impl Evaluator for SqlEvaluator {
 
     fn prepare(&self, bytes: &[u8], table: &Arc<TableSchema>) -> Option<Box<dyn RowProgram>> {
         let (settings, program) = program::decode(bytes, table)?;
-        Some(Box::new(Running::new(settings, program, table)))
+        Running::new(settings, program, table).map(|running| Box::new(running) as _)
     }
+
+    fn prepare_change(&self, bytes: &[u8], table: &Arc<TableSchema>) -> Option<Box<dyn RowChange>> {
+        let (settings, program) = program::decode(bytes, table)?;
+        Changing::new(settings, program, table).map(|changing| Box::new(changing) as _)
+    }
+}
+
+/// In which a program is evaluated.
+pub(super) fn context_of(settings: Settings) -> Context {
+    let mut context = Context::new(Arc::new(NoVariables));
+    context.sql_mode = settings.sql_mode;
+    context.strict_statement = settings.strict_statement;
+    context.now_micros = settings.now_micros;
+    context.time_zone = settings.time_zone;
+    context.collation = settings.collation;
+    context.max_allowed_packet = settings.max_allowed_packet;
+    context.max_error_count = settings.max_error_count.min(MAX_WARNINGS);
+    context.budget = Budget::default();
+    context.budget.memory = Memory::limited(MEMORY);
+    context
 }
 
 /// What bounded expressions do not ask for.
@@ -113,17 +134,9 @@ struct Running {
 }
 
 impl Running {
-    fn new(settings: Settings, program: Program, table: &TableSchema) -> Running {
-        let mut context = Context::new(Arc::new(NoVariables));
-        context.sql_mode = settings.sql_mode;
-        context.strict_statement = settings.strict_statement;
-        context.now_micros = settings.now_micros;
-        context.time_zone = settings.time_zone;
-        context.collation = settings.collation;
-        context.max_allowed_packet = settings.max_allowed_packet;
-        context.max_error_count = settings.max_error_count.min(MAX_WARNINGS);
-        context.budget = Budget::default();
-        context.budget.memory = Memory::limited(MEMORY);
+    /// `None`: it is not a program of a scan.
+    fn new(settings: Settings, program: Program, table: &TableSchema) -> Option<Running> {
+        let context = context_of(settings);
         let mut read = BTreeSet::new();
         let mut note = |expr: &Expr| {
             expr.for_each_column(&mut |_, column| {
@@ -132,7 +145,7 @@ impl Running {
         };
         program.conditions.iter().for_each(&mut note);
         match &program.then {
-            Then::Send => {}
+            Then::Send | Then::Change(_) | Then::Delete => {}
             Then::First(order) => order.keys.iter().for_each(|(key, _)| note(key)),
             Then::Sum(aggregation) => {
                 let arguments = aggregation.aggregates.iter().flat_map(|aggregate| &aggregate.arguments);
@@ -145,21 +158,23 @@ impl Running {
             // A character has four bytes at most.
             (ty.is_text() || ty.is_bytes()) && ty.length as usize > MAX_INPUT / 4
         };
-        Running {
+        let then = match program.then {
+            Then::Send => State::Send,
+            Then::Sum(aggregation) => State::Sum(Partial::new(aggregation)),
+            Then::First(order) => State::First(Best::new(order)),
+            Then::Change(_) | Then::Delete => return None,
+        };
+        Some(Running {
             zone: context.time_zone.clone(),
             context,
             conditions: program.conditions,
             complete: program.complete,
-            then: match program.then {
-                Then::Send => State::Send,
-                Then::Sum(aggregation) => State::Sum(Partial::new(aggregation)),
-                Then::First(order) => State::First(Best::new(order)),
-            },
+            then,
             long: read.into_iter().filter(long).collect(),
             sent: 0,
             warned: Warned::default(),
             warning_bytes: 0,
-        }
+        })
     }
 
     /// Whether the row is wanted by nobody, counts in a group here, or comes after all that are wanted.

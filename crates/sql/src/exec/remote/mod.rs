@@ -22,9 +22,12 @@
 //! Of ORDER BY with LIMIT a row is not sent if as many rows of the same request that come before it are. So what is sent is more than LIMIT asks for, but not by
 //! much where rows come in no order.
 //!
+//! A change of one row by its key takes its conditions along too, and its assignments ([`change`]).
+//!
 //! Left out: projections, joins; groups of ROLLUP.
 
 mod best;
+pub(crate) mod change;
 mod evaluator;
 mod partial;
 mod program;

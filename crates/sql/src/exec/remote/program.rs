@@ -7,6 +7,8 @@
 //!           0 it is sent
 //!           1 it is summed up: keys, carried columns, aggregates
 //!           2 it is sent if it is one of the first: count varint, keys, which of them descend
+//!           3 it is changed: assigned columns, expressions
+//!           4 it is deleted
 //! list      count varint, items
 //! result    warnings varint (those that are counted only included), list of (rows before it varint, level u8, code u16, text), groups
 //! ```
@@ -15,6 +17,7 @@
 use super::best::{MAX_BEST, Order};
 use crate::expr::context::{SqlMode, Warning, WarningLevel};
 use crate::expr::{Aggregate, AggregateFunction, Context, Expr, codec};
+use crate::logical::SetColumn;
 use jiff::tz::{Offset, TimeZone};
 use rauk_node::MAX_PROGRAM;
 use rauk_types::{Collation, TableSchema, TypeKind};
@@ -46,6 +49,8 @@ pub(super) enum Then {
     Send,
     Sum(Aggregation),
     First(Order),
+    Change(Vec<SetColumn>),
+    Delete,
 }
 
 pub(super) struct Aggregation {
@@ -77,6 +82,8 @@ pub(super) enum EncodedThen {
     Send,
     Sum(Vec<Expression>, Vec<u16>, Vec<EncodedAggregate>),
     First(usize, Vec<Expression>, Vec<bool>),
+    Change(Vec<u16>, Vec<Expression>),
+    Delete,
 }
 
 pub(super) struct EncodedAggregate {
@@ -120,6 +127,13 @@ pub(super) fn encode(parts: &Parts, context: &Context) -> Option<Vec<u8>> {
             put_list(descending, &mut out, |descending, out| out.push(u8::from(*descending)));
             items += keys.len();
         }
+        EncodedThen::Change(columns, values) => {
+            out.push(3);
+            put_list(columns, &mut out, |column, out| put_varint((*column).into(), out));
+            put_list(values, &mut out, Expression::encode);
+            items += values.len();
+        }
+        EncodedThen::Delete => out.push(4),
         EncodedThen::Sum(keys, carried, aggregates) => {
             items += keys.len() + carried.len() + aggregates.len();
             out.push(1);
@@ -157,10 +171,7 @@ pub(super) fn decode(bytes: &[u8], table: &TableSchema) -> Option<(Settings, Pro
         0 => Then::Send,
         1 => Then::Sum(Aggregation {
             keys: list(&mut reader, |reader| codec::decode(&expression(reader)?, table))?,
-            carried: list(&mut reader, |reader| {
-                let column = reader.varint().ok()?;
-                ((column as usize) < table.columns.len()).then_some(column as u16)
-            })?,
+            carried: list(&mut reader, |reader| column(reader, table))?,
             aggregates: list(&mut reader, |reader| aggregate(&expression(reader)?, table))?,
         }),
         2 => {
@@ -172,11 +183,26 @@ pub(super) fn decode(bytes: &[u8], table: &TableSchema) -> Option<(Settings, Pro
             }
             Then::First(Order { keys: keys.into_iter().zip(descending).collect(), count })
         }
+        3 => {
+            let columns = list(&mut reader, |reader| column(reader, table))?;
+            let values = list(&mut reader, |reader| codec::decode(&expression(reader)?, table))?;
+            if columns.len() != values.len() {
+                return None;
+            }
+            let set = columns.into_iter().zip(values);
+            Then::Change(set.map(|(column, value)| SetColumn { column: column.into(), value: Some(value) }).collect())
+        }
+        4 => Then::Delete,
         _ => return None,
     };
     reader.end().ok()?;
     let complete = flags & COMPLETE != 0;
     (flags & !(STRICT | COMPLETE) == 0).then_some((settings, Program { conditions, complete, then }))
+}
+
+fn column(reader: &mut Reader<'_>, table: &TableSchema) -> Option<u16> {
+    let column = reader.varint().ok()?;
+    ((column as usize) < table.columns.len()).then_some(column as u16)
 }
 
 fn expression(reader: &mut Reader<'_>) -> Option<Expression> {
