@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
+/// What an ALTER has come to.
+type Altered = Result<(), mysql::Error>;
+
 const ROWS: i64 = 1_000;
 
 /// A server whose builds wait before each partition while the file is there.
@@ -39,17 +42,19 @@ impl Drop for Hold {
     }
 }
 
-/// Until `altered`, an ALTER, has reserved the table: other DDL waits for it then.
-fn until_building<T>(server: &Rauk, altered: &ScopedJoinHandle<'_, T>) {
+/// Until `altered`, an ALTER, has reserved the table: other DDL waits for it then. Gives it back.
+fn until_building<'s>(server: &Rauk, altered: ScopedJoinHandle<'s, Altered>) -> ScopedJoinHandle<'s, Altered> {
     let mut session = server.connect();
     session.query_drop("SET lock_wait_timeout = 1").unwrap();
     let mut number = 0;
     loop {
-        assert!(!altered.is_finished(), "the ALTER ended before it was held");
+        if altered.is_finished() {
+            panic!("the ALTER has ended before it was held: {:?}", altered.join());
+        }
         number += 1;
         match session.query_drop(format!("ALTER TABLE d.t COMMENT = '{number}'")) {
             Ok(()) => std::thread::sleep(Duration::from_millis(10)),
-            Err(mysql::Error::MySqlError(error)) if error.code == 1205 => return,
+            Err(mysql::Error::MySqlError(error)) if error.code == 1205 => return altered,
             Err(error) => panic!("{error}"),
         }
     }
@@ -106,7 +111,7 @@ fn clients_go_on_while_indexes_are_built() {
     std::thread::scope(|scope| {
         let altered = scope.spawn(|| server.connect().query_drop(ALTER));
         let hold = hold;
-        until_building(&server, &altered);
+        let altered = until_building(&server, altered);
         hammer(server.port);
         assert!(!altered.is_finished(), "it was held");
         drop(hold);
@@ -138,7 +143,7 @@ fn a_process_that_dies_while_it_builds_leaves_rows_and_no_index() {
     let rows: Option<(i64, i64)> = std::thread::scope(|scope| {
         let altered = scope.spawn(move || connect_to(port).expect("connected").query_drop(ALTER));
         let _hold = hold;
-        until_building(&server, &altered);
+        let altered = until_building(&server, altered);
         hammer(port);
         let rows = server.connect().query_first("SELECT COUNT(*), CAST(SUM(b) AS SIGNED) FROM d.t").unwrap();
         server.kill();

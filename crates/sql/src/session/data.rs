@@ -31,7 +31,7 @@ use std::sync::{Arc, OnceLock};
 /// How often a statement is planned again because definitions changed under it.
 /// Runs of a plan from the cache, after which it asks whether its tables have changed much.
 const RUNS_BETWEEN_LOOKS: u32 = 256;
-const MAX_REPLANS: usize = 8;
+pub(super) const MAX_REPLANS: usize = 8;
 /// Times that a statement which met a partition without a primary is done again.
 const MAX_REPEATS: usize = 10;
 

@@ -34,12 +34,36 @@ use rauk_types::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// A table whose definition has been changed, and what is still to be done.
+struct Redefined {
+    completion: Completion,
+    /// As it is called now.
+    named: (String, String),
+    rename: Option<(String, String)>,
+    auto_increment: Option<u64>,
+}
+
 impl Session {
     pub(crate) async fn alter_table(
         &mut self,
         table: &TableName,
         operations: &[AlterOperation],
     ) -> Result<Completion, MysqlError> {
+        let mut attempts = self.attempts();
+        let Redefined { completion, named, rename, auto_increment } = loop {
+            match self.redefine(table, operations).await {
+                Err(error) if self.is_overtaken(&mut attempts, &error) => {}
+                redefined => break redefined?,
+            }
+        };
+        self.start_auto_increment(&self.stored_table(&named.0, &named.1)?, auto_increment).await?;
+        if let Some(to) = rename {
+            self.engine.database.rename_tables(&[(named, to)], self.ddl_wait()).await?;
+        }
+        Ok(completion)
+    }
+
+    async fn redefine(&mut self, table: &TableName, operations: &[AlterOperation]) -> Result<Redefined, MysqlError> {
         let (database, name) = self.qualified(table)?;
         system::refuse_change(&database, &self.account)?;
         let temporary = self.temporary.has(&database, &name);
@@ -124,11 +148,7 @@ impl Session {
             }
         }
         let completion = self.change_table(&table, draft, &demands).await?;
-        self.start_auto_increment(&self.stored_table(&named.0, &named.1)?, auto_increment).await?;
-        if let Some(to) = rename {
-            self.engine.database.rename_tables(&[((database, name), to)], self.ddl_wait()).await?;
-        }
-        Ok(completion)
+        Ok(Redefined { completion, named, rename, auto_increment })
     }
 
     /// DROP of a column or key, which must be there before the statement.
@@ -381,7 +401,8 @@ impl Session {
         Ok(())
     }
 
-    /// Makes a table what the draft says.
+    /// Makes a table what the draft says. Error 1412: another statement has changed the table since it was looked at, and
+    /// nothing was done.
     pub(crate) async fn change_table(
         &mut self,
         table: &TableHandle,

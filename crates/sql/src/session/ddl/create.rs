@@ -298,6 +298,16 @@ impl Session {
     }
 
     pub(crate) async fn create_index(&mut self, statement: &CreateIndex) -> Result<Completion, MysqlError> {
+        let mut attempts = self.attempts();
+        loop {
+            match self.add_index(statement).await {
+                Err(error) if self.is_overtaken(&mut attempts, &error) => {}
+                added => return added,
+            }
+        }
+    }
+
+    async fn add_index(&mut self, statement: &CreateIndex) -> Result<Completion, MysqlError> {
         let (database, name) = self.qualified(&statement.table)?;
         system::refuse_change(&database, &self.account)?;
         if !self.temporary.has(&database, &name) {

@@ -155,6 +155,22 @@ impl Session {
         if_exists: bool,
         demands: &Demands,
     ) -> Result<Completion, MysqlError> {
+        let mut attempts = self.attempts();
+        loop {
+            match self.take_index(table, index, if_exists, demands).await {
+                Err(error) if self.is_overtaken(&mut attempts, &error) => {}
+                taken => return taken,
+            }
+        }
+    }
+
+    async fn take_index(
+        &mut self,
+        table: &TableName,
+        index: &str,
+        if_exists: bool,
+        demands: &Demands,
+    ) -> Result<Completion, MysqlError> {
         let (database, name) = self.qualified(table)?;
         system::refuse_change(&database, &self.account)?;
         if !self.temporary.has(&database, &name) {

@@ -22,6 +22,38 @@ pub mod table;
 pub mod types;
 pub mod view;
 
+use super::data::MAX_REPLANS;
+use super::session::Session;
+use super::transactions::is_stale;
+use rauk_types::MysqlError;
+
+/// How often a change of a definition has begun, and what had been warned of before.
+pub(crate) struct Attempts {
+    made: usize,
+    warnings: usize,
+    warning_count: u64,
+}
+
+impl Session {
+    /// A statement that changes a definition begins.
+    pub(crate) fn attempts(&self) -> Attempts {
+        let context = &self.context;
+        Attempts { made: 1, warnings: context.warnings.len(), warning_count: context.warning_count }
+    }
+
+    /// Whether the statement has failed because another one has changed the table since it looked at it. Then it is to
+    /// look again, and to begin anew.
+    pub(crate) fn is_overtaken(&mut self, attempts: &mut Attempts, error: &MysqlError) -> bool {
+        if !is_stale(error) || attempts.made > MAX_REPLANS {
+            return false;
+        }
+        attempts.made += 1;
+        self.context.warnings.truncate(attempts.warnings);
+        self.context.warning_count = attempts.warning_count;
+        true
+    }
+}
+
 /// Columns and constraints, or operations, of one statement after which MySQL's own limits on names apply.
 pub(crate) fn check_identifier(name: &str) -> Result<(), rauk_types::MysqlError> {
     if name.chars().count() > rauk_types::schema::MAX_IDENTIFIER_CHARS {

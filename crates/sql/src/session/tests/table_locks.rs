@@ -245,3 +245,27 @@ fn all_tables_against_writers() {
     a.ok("GRANT SELECT ON test.* TO app");
     app.ok("LOCK TABLES test.t READ");
 }
+
+/// Changes of a definition that have waited at the same time are all made, one after the other, each of what the one
+/// before has left.
+#[test]
+fn changes_of_a_definition_that_wait_together_are_all_made() {
+    let server = server();
+    let (mut a, b) = sessions(&server);
+    a.ok("BEGIN");
+    a.expect("SELECT n FROM t", &["1"]);
+    let waiting = [
+        blocked(b, "ALTER TABLE t ADD COLUMN x INT"),
+        blocked(server.session(), "CREATE INDEX i ON t (n)"),
+        blocked(server.session(), "ALTER TABLE t ADD COLUMN y INT, AUTO_INCREMENT = 7"),
+        blocked(server.session(), "ALTER TABLE t ADD INDEX j (n, id), RENAME COLUMN id TO key_"),
+    ];
+    a.ok("COMMIT");
+    for thread in waiting {
+        let (_, answer) = thread.join().expect("the session runs");
+        assert!(!answer.contains("1412"), "{answer}");
+    }
+    a.expect("SELECT n, x, y FROM t", &["1 | NULL | NULL"]);
+    a.expect("SELECT key_ FROM t FORCE INDEX (i)", &["1"]);
+    a.expect("SELECT key_ FROM t FORCE INDEX (j)", &["1"]);
+}
