@@ -87,6 +87,44 @@ fn rows_written_on_one_node_are_read_on_all() {
     nodes.into_iter().for_each(world::Node::kill);
 }
 
+/// A process that holds no replica of what it has committed knows that no cut covers it.
+#[test]
+fn commits_in_the_memory_of_others_want_a_cut_as_well() {
+    let world = World::with(3, 4, 1, rauk_manage::group::ClusterDurability::Replicated);
+    let mut nodes: Vec<_> = (0..3).map(|n| world.open(n)).collect();
+    world.wait_settled();
+    block_on(async {
+        nodes[0].db.create_database("d", Collation::DEFAULT).await.unwrap();
+        nodes[1].db.create_table(pairs("t")).await.unwrap();
+        for id in 0..8 {
+            put(&nodes[0].db, id, id).await.unwrap();
+        }
+        // From here on no cut is complete.
+        let silent = nodes.pop().expect("three");
+        let id = silent.id;
+        silent.db.fence().await.unwrap();
+        silent.kill();
+        world.wait("it is silent", |group| group.member(id).is_none());
+        let cut = world.group().cut.time;
+        let (asks, leads) = (nodes[0].db.member().unwrap(), nodes[1].db.member().unwrap());
+        let before = asks.cut_age();
+        assert!(before.is_zero() && leads.cut_age().is_zero(), "{before:?}");
+        let table = nodes[0].db.table("d", "t").unwrap();
+        let txn = nodes[0].db.begin(TxnOptions::default());
+        let elsewhere = (100..200).filter(|id| txn.changes_elsewhere(&table, &key(&table, *id)));
+        for id in elsewhere.take(4) {
+            put(&nodes[0].db, id, id).await.unwrap();
+        }
+        let end = std::time::Instant::now() + Duration::from_secs(5);
+        while asks.cut_age().is_zero() || leads.cut_age().is_zero() {
+            assert!(std::time::Instant::now() < end, "{:?} and {:?}", asks.cut_age(), leads.cut_age());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(world.group().cut.time, cut);
+    });
+    nodes.into_iter().for_each(world::Node::kill);
+}
+
 /// Durability `replicated`, rules 34 to 36: a node is silent and has the only memory of its partitions, so no cut is complete. Others commit for about a second, and no longer. It comes back with all it had.
 #[test]
 fn commits_wait_for_cuts_and_a_fenced_process_brings_its_memory_back() {

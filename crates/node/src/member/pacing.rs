@@ -111,6 +111,8 @@ impl Cluster {
         if !self.replicated || !self.hooks.safeguards.pacing {
             return Ok(());
         }
+        // It counts here also where others alone have it in memory.
+        self.cuts.want(time);
         let end = self.runtime.now() + patience;
         while self.cut_age() >= LIMIT && self.group.read().cut.time < time {
             if self.is_closed() || self.expelled() || self.runtime.now() >= end {

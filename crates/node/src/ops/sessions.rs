@@ -32,7 +32,7 @@ use std::time::Duration;
 pub const IDLE: Duration = Duration::from_secs(1);
 /// How long ended sessions are remembered, and how many at most.
 const REMEMBERED: Duration = Duration::from_secs(60);
-const MOST_REMEMBERED: usize = 200_000;
+pub const MOST_REMEMBERED: usize = 200_000;
 
 #[derive(Default)]
 pub struct Sessions(Mutex<Table>);

@@ -2,7 +2,7 @@
 
 use super::operation::{Done, Key, LookUp, Op, Scan, Seen, run};
 use super::serve::gather;
-use super::sessions::{IDLE, Session, Turn};
+use super::sessions::{IDLE, MOST_REMEMBERED, Session, Turn};
 use super::wire::{self, Answer, Failure, Gatherer, OpAnswer, Reader, Rows, Shown};
 use crate::locks::waits::Wanted;
 use crate::runtime::threads::{Threads, block_on};
@@ -616,6 +616,28 @@ fn what_has_ended_does_not_begin_again_and_what_is_prepared_stays() {
     assert!(sessions.release(node, txn(2), PartitionId(3), View(1)));
     assert!(!sessions.release(node, txn(2), PartitionId(3), View(1)), "they have been given back");
     assert_eq!(sessions.count(), 0);
+}
+
+/// What is done once and for all is done for no transaction that may have ended before, however long ago.
+#[test]
+fn what_has_ended_is_known_when_it_is_forgotten() {
+    let db = database();
+    let (node, sessions) = (&db.node, &db.node.sessions);
+    begin(&db, 2);
+    assert!(!sessions.may_have_ended(txn(1)) && !sessions.may_have_ended(txn(2)));
+    sessions.end(node, txn(2));
+    assert!(sessions.may_have_ended(txn(2)) && !sessions.may_have_ended(txn(1)), "it is remembered");
+    let last = MOST_REMEMBERED as u64 + 10;
+    (3..=last).for_each(|number| sessions.end(node, txn(number)));
+    assert!(sessions.enter(txn(2), COORDINATOR, true, Duration::ZERO).is_some(), "it is forgotten");
+    sessions.end(node, txn(2));
+    let newest = last - MOST_REMEMBERED as u64;
+    for number in [1, 2, newest, newest + 1, last] {
+        assert!(sessions.may_have_ended(txn(number)), "{number}");
+    }
+    assert!(!sessions.may_have_ended(txn(last + 1)));
+    let other = TxnId::of_process(ProcessId(COORDINATOR.process.0 + 1), 1);
+    assert!(!sessions.may_have_ended(other), "another process counts for itself");
 }
 
 #[test]

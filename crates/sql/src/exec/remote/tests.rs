@@ -14,7 +14,7 @@ use crate::memory::Memory;
 use crate::physical::model::Grouping;
 use parking_lot::Mutex;
 use proptest::prelude::*;
-use rauk_node::{Evaluator, Fate, Pushdown, RowProgram};
+use rauk_node::{Evaluator, Fate, NewRow, Pushdown, RowProgram};
 use rauk_types::{DataType, RowView, TableSchema, Value, row};
 use rauk_wire::expression::Type;
 use std::sync::Arc;
@@ -371,6 +371,60 @@ fn settings_travel() {
     assert!(program::decode(&bytes, &schema).is_none());
 }
 
+/// A change of rows that meet a condition: an assignment, or `None`: they are deleted.
+fn change_of(condition: &str, set: Option<(&str, &str)>, schema: &TableSchema) -> Vec<u8> {
+    let column = |name: &str| schema.columns.iter().position(|column| column.name == name).unwrap() as u16;
+    let then = match set {
+        None => EncodedThen::Delete,
+        Some((name, value)) => EncodedThen::Change(vec![column(name)], vec![encode(&bind(value), &INPUTS).unwrap()]),
+    };
+    let conditions = vec![encode(&bind(condition), &INPUTS).unwrap()];
+    program::encode(&Parts { conditions, complete: true, then }, &context()).unwrap()
+}
+
+#[test]
+fn a_change_is_made_only_where_it_is_certain() {
+    let schema = Arc::new(schema(&table()));
+    let row = &rows(&[(7, Some(3), "three")], &schema)[0];
+    let view = RowView::new(&schema, 0, row);
+    let change = |condition: &str, set: Option<(&str, &str)>| {
+        let program = change_of(condition, set, &schema);
+        let mut change = SqlEvaluator::default().prepare_change(&program, &schema).expect("it is known");
+        let first = change.change(&view);
+        assert_eq!(change.change(&view), first, "it is asked again after a wait");
+        first
+    };
+    let with = |name: &str, value: Value| {
+        let mut values = view.to_values();
+        values[schema.columns.iter().position(|column| column.name == name).unwrap()] = value;
+        NewRow::Values(values)
+    };
+    assert_eq!(change("n = 3", Some(("n", "n + id"))), with("n", Value::Int(10)));
+    assert_eq!(change("s = 'THREE'", Some(("s", "CONCAT(s, '!')"))), with("s", Value::from("three!")));
+    assert_eq!(change("n = 3", Some(("n", "NULL"))), with("n", Value::Null));
+    assert_eq!(change("id > 6", None), NewRow::Deleted);
+    // The condition is not met, nothing changes, a value does not fit, something is to be warned of.
+    for (condition, set) in [
+        ("n = 4", Some(("n", "n + 1"))),
+        ("n = 4", None),
+        ("n = NULL", None),
+        ("n = 3", Some(("n", "n"))),
+        ("n = 3", Some(("ti", "n + 1000"))),
+        ("n = 3", Some(("id", "NULL"))),
+        ("n = 3", Some(("b", "b + 1"))),
+        ("n = 3", Some(("s", "REPEAT('x', 30)"))),
+        ("n = 3", Some(("d", "1 / 3"))),
+        ("n = '3x'", Some(("n", "4"))),
+        ("n = '3x'", None),
+    ] {
+        assert_eq!(change(condition, set), NewRow::Unsure, "{condition}: {set:?}");
+    }
+    // A scan's program changes nothing, and a change is none of a scan's.
+    let evaluator = SqlEvaluator::default();
+    assert!(evaluator.prepare(&change_of("n = 3", None, &schema), &schema).is_none());
+    assert!(evaluator.prepare_change(&work(&[bind("n = 3")], true, None, &context()).program, &schema).is_none());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
@@ -404,6 +458,13 @@ proptest! {
         spoil(&mut program);
         run(&program);
         run(&noise);
+        for set in [None, Some(("n", "n + id")), Some(("s", "CONCAT(s, d)"))] {
+            let mut program = change_of("n = 0 OR id > 3", set, &schema);
+            spoil(&mut program);
+            if let Some(mut change) = SqlEvaluator::default().prepare_change(&program, &schema) {
+                rows.iter().for_each(|row| drop(change.change(&RowView::new(&schema, 0, row))));
+            }
+        }
         let mut result = run(&work.program).expect("it is known");
         spoil(&mut result);
         for result in [&result, &noise] {
