@@ -179,8 +179,8 @@ pub const KINDS: &[Kind] = &[
 
 /// Of what is stored, and of what is computed for it.
 const DATA_ERRORS: &[u16] = &[
-    1048, 1062, 1264, 1265, 1292, 1364, 1365, 1366, 1369, 1406, 1441, 1451, 1452, 1690, 1761, 1242, 3020, 3140, 3819,
-    4025,
+    1048, 1062, 1264, 1265, 1292, 1364, 1365, 1366, 1369, 1406, 1411, 1441, 1451, 1452, 1690, 1761, 1242, 3020, 3140,
+    3819, 4025,
 ];
 
 /// Errors in a strict change that are warnings elsewhere.

@@ -4,13 +4,13 @@
 //! UPDATE of several tables an assignment sees its row as the assignments before it have left it, or as it was; a
 //! DELETE comes to a parent before or behind the row whose cascade deletes what refers to it, or finds a row gone that
 //! a cascade has deleted; an UPDATE gives a row the value that another one had, which a cascade follows; a subquery of
-//! an INSERT is computed before or behind the row before it and its cascade. MariaDB is asked in each order that can be
-//! written down. What is left out: orders of rows that no ORDER BY and no order of tables gives.
+//! an INSERT is computed before or behind the row before it and its cascade. MariaDB is asked in each order of tables and
+//! of columns, and in some in which any row may be the first ([`SHUFFLES`]). What is left out: all other orders of rows.
 
 use super::names::Names;
 use super::{Kind, Test};
 use crate::tree::visit::{self, NodeMut};
-use crate::tree::{Body, Expr, From, Item, OrderKey, Query, Select, Source, Statement};
+use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Source, Statement};
 
 pub const KINDS: &[Kind] = &[Kind {
     name: "the order of a change",
@@ -140,7 +140,19 @@ fn ways(from: &From) -> Vec<From> {
     found
 }
 
-/// By each column, upwards and downwards.
+/// Orders that have nothing to do with the order of their column.
+const SHUFFLES: &[&str] = &[
+    "MD5(CONCAT('a', {0}))",
+    "MD5(CONCAT('b', {0}))",
+    "MD5(CONCAT('c', {0}))",
+    "MD5(CONCAT('d', {0}))",
+    "MD5(CONCAT('e', {0}))",
+    "MD5(CONCAT('f', {0}))",
+    "MD5(CONCAT('g', {0}))",
+    "MD5(CONCAT('h', {0}))",
+];
+
+/// By each column, upwards, downwards and shuffled.
 fn of_rows(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
     let (Statement::Delete { from: From::Table { alias, .. }, .. }
     | Statement::Update { from: From::Table { alias, .. }, .. }) = statement
@@ -148,12 +160,17 @@ fn of_rows(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
         return Vec::new();
     };
     let columns = names.target().map(|table| table.columns.as_slice()).unwrap_or_default();
-    let ordered = |(column, descending): (&crate::schema::Column, bool)| {
+    let by = |expr: Expr, descending: bool| {
         let mut other = statement.clone();
         if let Statement::Delete { order, .. } | Statement::Update { order, .. } = &mut other {
-            *order = vec![OrderKey { expr: Expr::column(alias, &column.name, column.class()), descending }];
+            *order = vec![OrderKey { expr, descending }];
         }
         other
     };
-    columns.iter().flat_map(|column| [(column, false), (column, true)]).map(ordered).collect()
+    let orders = |column: &crate::schema::Column| {
+        let column = || Expr::column(alias, &column.name, column.class());
+        let shuffled = SHUFFLES.iter().map(|form| by(Expr::form(form, Class::Text, vec![column()]), false));
+        [by(column(), false), by(column(), true)].into_iter().chain(shuffled).collect::<Vec<_>>()
+    };
+    columns.iter().flat_map(orders).collect()
 }

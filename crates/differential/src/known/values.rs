@@ -33,6 +33,7 @@ pub const KINDS: &[Kind] = &[
         // of DECIMALs loses digits beyond nine words of nine; MariaDB's CUME_DIST has ten digits. A DOUBLE of fixed
         // digits has others in an expression. What is left of a division by such a number depends on its last digit.
         // A DOUBLE that ROUND has given digits has seventeen in MariaDB's temporary tables.
+        // MAX of a choice among FLOATs is a FLOAT in MySQL 8, which shows six digits, and a DOUBLE in MariaDB.
         // With how many zeros a DECIMAL is shown that is text beside a BIT in a set operation, neither manual tells.
         name: "digits behind the point",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/arithmetic-functions.html",
@@ -57,9 +58,14 @@ pub const KINDS: &[Kind] = &[
             let is_rounded = || e.shows(at, &|expr| begins(expr, &["ROUND(", "TRUNCATE("]));
             // 1e17 for each larger one.
             let is_cut = || matches!((number(a), number(b)), (Some(a), Some(b)) if a.abs() >= 1e15 && b / a > 1.0);
+            let is_float = || {
+                e.shows(at, &|expr| begins(expr, &["MIN(", "MAX("]))
+                    && e.shows_column(at, &|column| column.kind.sql == "FLOAT")
+            };
             let is_beside_bits = || e.shows_column(at, &|column| column.kind.sql.starts_with("BIT"));
             without_zeros(a) == without_zeros(b) && (is_rounded() || is_beside_bits())
                 || is_cut() && is_rounded()
+                || of_six_digits(a, b) && is_float()
                 || a.is_some() && b.is_some() && is_rest()
                 || near(a, b) && e.shows(at, &divides)
                 || (near(a, b) || is_half(a, b)) && e.shows_column(at, &|column| column.kind.sql == "DOUBLE(8,2)")
@@ -159,6 +165,11 @@ fn near(a: &Cell, b: &Cell) -> bool {
     }
 }
 
+/// The second one is the first one in the digits of a FLOAT.
+fn of_six_digits(a: &Cell, b: &Cell) -> bool {
+    matches!((number(a), number(b)), (Some(a), Some(b)) if format!("{a:.5e}").parse() == Ok(b))
+}
+
 /// Half a hundredth is rounded in either way: to an even digit where it is stored in a temporary table.
 fn is_half(a: &Cell, b: &Cell) -> bool {
     matches!((number(a), number(b)), (Some(a), Some(b)) if (a - b).abs() <= 0.01 + 1e-9)
@@ -203,5 +214,20 @@ fn bit_number(cell: &[u8]) -> Vec<u8> {
             (u32::from(*high) << 8 | u32::from(*low)).to_string().into_bytes()
         }
         _ => cell.to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_float_has_six_digits() {
+        let cell = |text: &str| Some(text.as_bytes().to_vec());
+        assert!(of_six_digits(&cell("111.49243927001953"), &cell("111.492")));
+        assert!(of_six_digits(&cell("-0.00001234567"), &cell("-1.23457e-5")));
+        assert!(!of_six_digits(&cell("111.49243927001953"), &cell("111.493")));
+        assert!(!of_six_digits(&cell("111.49243927001953"), &cell("111.4924")));
+        assert!(!of_six_digits(&cell("111.49243927001953"), &None));
     }
 }

@@ -62,10 +62,10 @@ pub const KINDS: &[Kind] = &[
         // NULLIF(a, MAX(a)) of a group by `a` is NULL. GREATEST and LEAST of texts compare texts also where a number
         // is asked for. The largest TIME has no fraction. A value that a frame loses is not in BIT_OR any more. A
         // product of DOUBLEs has all its digits where it is counted. Functions of the zero date that is the least of a
-        // group are what they are of any zero date.
+        // group are what they are of any zero date: NULL, but 0 of its parts. NULLIF of a BIT is its bytes in a text.
         name: "functions in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/functions.html",
-        test: Test::Words(&[functions, least_dates]),
+        test: Test::Words(&[functions, least_dates, least_whole_dates, bits_in_texts]),
     },
     Kind {
         // MariaDB shows the sign of a DECIMAL zero, and compares by it.
@@ -194,6 +194,21 @@ fn functions(statement: &mut Statement, _: &Names) -> bool {
         | bits_of_frames(statement)
         | parts_of_null(statement)
         | counted_doubles(statement)
+        | amounts(statement)
+}
+
+/// How much is added to a date: of the least of signed and unsigned numbers MariaDB takes bits there.
+fn amounts(statement: &mut Statement) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, arguments, .. } if form.contains(" INTERVAL {1} ") => match &mut arguments[1] {
+            amount if begins(amount, &["LEAST(", "GREATEST("]) => {
+                wrap(amount, "({0} + 0)");
+                Step::Changed
+            }
+            _ => Step::Same,
+        },
+        _ => Step::Same,
+    })
 }
 
 /// What stands behind a NULL is not read.
@@ -225,19 +240,50 @@ fn counted_doubles(statement: &mut Statement) -> bool {
 
 /// The least or largest of dates where a function reads it, NULL in the place of the zero date.
 fn least_dates(statement: &mut Statement, _: &Names) -> bool {
+    least_dates_but(statement, &[])
+}
+
+/// The same but for functions that give a part of a date: that of the zero date is 0.
+fn least_whole_dates(statement: &mut Statement, _: &Names) -> bool {
+    least_dates_but(statement, &["YEAR(", "QUARTER(", "MONTH(", "DAYOFMONTH("])
+}
+
+fn least_dates_but(statement: &mut Statement, but: &[&str]) -> bool {
     const READ: &str = "CASE WHEN {0} = 0 THEN NULL ELSE {0} END";
     let is_extreme = |expr: &Expr| {
         matches!(expr, Expr::Form { form: "MIN({0})" | "MAX({0})", class: Class::Date | Class::DateTime, .. })
     };
     each(statement, &mut |expr| {
         let Expr::Form { form, arguments, .. } = expr else { return Step::Same };
-        if *form == READ || !arguments.iter().any(is_extreme) {
+        let is_left = but.iter().any(|begin| form.starts_with(begin));
+        if *form == READ || is_left || !arguments.iter().any(is_extreme) {
             return Step::Same;
         }
         for argument in arguments.iter_mut().filter(|argument| is_extreme(argument)) {
             wrap(argument, READ);
         }
         Step::Changed
+    })
+}
+
+/// The bytes of a BIT in a text, where NULLIF gives it. MariaDB has its digits there, and its bytes of the column alone.
+fn bits_in_texts(statement: &mut Statement, names: &Names) -> bool {
+    let is_bit = |expr: &Expr| names.column(expr).is_some_and(|column| column.kind.sql.starts_with("BIT"));
+    each(statement, &mut |expr| {
+        let Expr::Form { form, arguments, class: Class::Text } = expr else { return Step::Same };
+        if !form.starts_with("CONCAT") {
+            return Step::Same;
+        }
+        let mut changed = Step::Same;
+        for argument in arguments {
+            if let Expr::Form { form: form @ "NULLIF({0}, {1})", arguments, .. } = argument
+                && is_bit(&arguments[0])
+            {
+                *form = "IF({0} = {1}, NULL, CONCAT({0}))";
+                changed = Step::Changed;
+            }
+        }
+        changed
     })
 }
 

@@ -20,6 +20,7 @@ use crate::logical::{
 };
 use crate::lookup::{TableSource, unsupported};
 use crate::parse::ast::{self, TableReference};
+use crate::parse::print::Reader;
 use rauk_node::TableHandle;
 use rauk_types::error::codes;
 use rauk_types::{MysqlError, TableId};
@@ -48,14 +49,14 @@ struct Changed {
 
 impl Binder<'_> {
     pub(super) fn update(&mut self, update: &ast::Update) -> Result<Write, MysqlError> {
-        self.behind_with(update.with.as_ref(), &update.hints, |binder| match update.tables.as_slice() {
+        self.behind_with(Reader::Update(update), &update.hints, |binder| match update.tables.as_slice() {
             [TableReference::Table(table)] if !binder.names_view(table) => binder.update_one(update, table),
             _ => binder.update_several(update),
         })
     }
 
     pub(super) fn delete(&mut self, delete: &ast::Delete) -> Result<Write, MysqlError> {
-        self.behind_with(delete.with.as_ref(), &delete.hints, |binder| {
+        self.behind_with(Reader::Delete(delete), &delete.hints, |binder| {
             match (delete.from.as_slice(), delete.targets.as_slice()) {
                 ([TableReference::Table(table)], []) if binder.names_view(table) => binder.delete_view(delete, table),
                 ([TableReference::Table(table)], []) => binder.delete_one(delete, table),
@@ -73,14 +74,12 @@ impl Binder<'_> {
     /// Binds a change in a block of its own, with the common tables of its WITH in reach.
     fn behind_with(
         &mut self,
-        with: Option<&ast::With>,
+        reader: Reader<'_>,
         hints: &ast::Hints,
         bind: impl FnOnce(&mut Self) -> Result<Write, MysqlError>,
     ) -> Result<Write, MysqlError> {
         let known = self.common.len();
-        if let Some(with) = with {
-            self.with(with)?;
-        }
+        self.with(reader)?;
         self.frames.push(Frame::new());
         self.take_hints(hints);
         let bound = bind(self);

@@ -5,6 +5,8 @@
 //! (working rows). The seed decides names and types; every column may be NULL, as in MySQL. A recursive part names the table once, in its own FROM
 //! and not on the inner side of an outer join (3576, 3577), and neither groups nor sorts (3575, 1235).
 //!
+//! A table that nothing reads is not bound, as in MySQL: it may name what does not exist, or what its reader may not see.
+//!
 //! A common table in a subquery may read columns of the queries around that. It lists them, and every query that reads the table reads them
 //! too ([`CommonTable::within`]): its rows are kept for one set of values, and made again for another.
 
@@ -15,6 +17,7 @@ use crate::expr::{ColumnId, Expr};
 use crate::logical::{CommonTable, CommonTableScan, JoinKind, Node, Query, Recursive, SetOp};
 use crate::lookup::unsupported;
 use crate::parse::ast;
+use crate::parse::print::{Reader, are_read};
 use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError, TypeKind};
 
@@ -54,21 +57,26 @@ enum Stage {
 }
 
 impl Binder<'_> {
-    pub(super) fn with(&mut self, with: &ast::With) -> Result<(), MysqlError> {
-        let first = self.common.len();
+    /// Binds the tables of a statement's WITH that are read.
+    pub(super) fn with(&mut self, reader: Reader<'_>) -> Result<(), MysqlError> {
+        let Some(with) = reader.with() else { return Ok(()) };
         self.materialized += 1;
-        let bound = self.definitions(with, first);
+        let bound = self.definitions(with, &are_read(reader));
         self.materialized -= 1;
         bound
     }
 
-    fn definitions(&mut self, with: &ast::With, first: usize) -> Result<(), MysqlError> {
-        for definition in &with.tables {
-            if self.common[first..].iter().any(|known| known.name.eq_ignore_ascii_case(&definition.name)) {
+    fn definitions(&mut self, with: &ast::With, are_read: &[bool]) -> Result<(), MysqlError> {
+        for (at, definition) in with.tables.iter().enumerate() {
+            if with.tables[..at].iter().any(|known| known.name.eq_ignore_ascii_case(&definition.name)) {
                 return Err(MysqlError::new(
                     codes::NONUNIQ_TABLE,
                     format!("Not unique table/alias: '{}'", definition.name),
                 ));
+            }
+            if !are_read[at] {
+                self.note_unread(definition);
+                continue;
             }
             let members = recursive_members(definition).filter(|_| with.recursive);
             let (mut bound, outer) = self.watched(None, |binder| match members {
@@ -128,9 +136,7 @@ impl Binder<'_> {
             return Err(unsupported("ORDER BY over UNION in recursive Common Table Expression"));
         }
         let known = self.common.len();
-        if let Some(with) = &definition.query.with {
-            self.with(with)?;
-        }
+        self.with(Reader::Query(&definition.query))?;
         let mut seed: Option<Query> = None;
         for (body, all) in &members.seed {
             let next = self.member(body)?;

@@ -15,6 +15,7 @@ use crate::expr::{ColumnId, Expr, ExprKind, type_zero};
 use crate::logical::{Column, Fill, Insert, InsertSource, Node, OnDuplicate, Query, RowCheck, SetColumn, Write};
 use crate::lookup::TableSource;
 use crate::parse::ast::{self, ColumnName, RowAlias, TableName};
+use crate::parse::print::Reader;
 use rauk_node::TableHandle;
 use rauk_types::error::codes;
 use rauk_types::{DataType, MysqlError, TableSchema, TypeKind, Value};
@@ -182,9 +183,7 @@ impl Binder<'_> {
             return Ok((self.query(query)?, None));
         }
         let known = self.common.len();
-        if let Some(with) = &at.with {
-            self.with(with)?;
-        }
+        self.with(Reader::Query(at))?;
         self.frames.push(Frame::new());
         let clauses = Clauses { order_by: &at.order_by, limit: at.limit.as_ref(), locks: &at.locks };
         let bound = self.block(select, clauses);

@@ -10,6 +10,7 @@ use crate::expr::{ColumnId, Expr, ExprKind};
 use crate::logical::{Node, Query, SetOp, SetOperation, SortKey};
 use crate::lookup::unsupported;
 use crate::parse::ast;
+use crate::parse::print::Reader;
 use crate::{expr, stack};
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
@@ -25,9 +26,7 @@ impl Binder<'_> {
             return Err(unsupported("SELECT ... INTO"));
         }
         let known = self.common.len();
-        if let Some(with) = &query.with {
-            self.with(with)?;
-        }
+        self.with(Reader::Query(query))?;
         let locks = [&query.locks, locks].concat();
         let clauses = Clauses { order_by: &query.order_by, limit: query.limit.as_ref(), locks: &locks };
         let bound = stack::grow(|| self.body(&query.body, clauses));

@@ -367,6 +367,13 @@ impl Binder<'_> {
         }
     }
 
+    /// The definition is left out of the view's text.
+    pub(super) fn note_unread(&mut self, table: &ast::CommonTable) {
+        if let Some(names) = &mut self.names {
+            names.note_unread(table);
+        }
+    }
+
     /// `*` or `table.*` means these columns of the innermost frame.
     pub(super) fn note_star(&mut self, item: &SelectItem, columns: &[ColumnId]) {
         let full = self.full_columns(columns);

@@ -69,6 +69,10 @@ impl Printer<'_> {
 
     fn update(&mut self, update: &Update) -> fmt::Result {
         self.with(update.with.as_ref())?;
+        self.update_behind_with(update)
+    }
+
+    pub(super) fn update_behind_with(&mut self, update: &Update) -> fmt::Result {
         self.verb("update", update.ignore)?;
         self.tables(&update.tables)?;
         self.text(" set ")?;
@@ -80,6 +84,10 @@ impl Printer<'_> {
 
     fn delete(&mut self, delete: &Delete) -> fmt::Result {
         self.with(delete.with.as_ref())?;
+        self.delete_behind_with(delete)
+    }
+
+    pub(super) fn delete_behind_with(&mut self, delete: &Delete) -> fmt::Result {
         self.verb("delete", delete.ignore)?;
         if !delete.targets.is_empty() {
             self.list(&delete.targets, |p, table| p.table_name(table))?;

@@ -7,6 +7,7 @@
 //! query       SELECT, set operations, WITH, FROM, windows
 //! change      INSERT, REPLACE, UPDATE, DELETE
 //! names       names in full, as the catalog keeps the queries of views
+//! reads       which common tables are read
 //! definition  columns, keys and constraints, as in SHOW CREATE TABLE
 //! ```
 //! The form: keywords in lower case, names in quotes, each operator in parentheses of its own, commas without blanks:
@@ -30,6 +31,7 @@ mod definition;
 mod expression;
 mod names;
 mod query;
+mod reads;
 
 #[cfg(test)]
 mod random;
@@ -37,6 +39,7 @@ mod random;
 mod tests;
 
 pub use names::{FullColumn, FullNames, in_full, of_own_row, without_database};
+pub use reads::{Reader, are_read};
 
 use super::ast::{self, ColumnName, Expr, TableName};
 use super::lexer::{Mode, is_word_byte};
@@ -64,6 +67,8 @@ pub struct Printer<'w> {
     is_away: bool,
     /// Columns are those of one row: printed without their table. Texts say their character set.
     of_own_row: bool,
+    /// What is printed is asked only for the names of tables in it, and these are the ones met.
+    reads: Option<reads::Names>,
 }
 
 /// The text of `tree` that reads back as the same tree under `mode`.
@@ -142,7 +147,16 @@ display!(
 
 impl<'w> Printer<'w> {
     fn new(out: &'w mut dyn Write, mode: Mode) -> Printer<'w> {
-        Printer { out, mode, levels: usize::MAX, names: None, home: None, is_away: false, of_own_row: false }
+        Printer {
+            out,
+            mode,
+            levels: usize::MAX,
+            names: None,
+            home: None,
+            is_away: false,
+            of_own_row: false,
+            reads: None,
+        }
     }
 }
 

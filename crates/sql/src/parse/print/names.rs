@@ -5,9 +5,9 @@
 //! tables) is printed as it was written.
 
 use super::Printer;
-use crate::parse::ast::{ColumnName, Expr, Query, SelectItem, TableName};
+use crate::parse::ast::{ColumnName, CommonTable, Expr, Query, SelectItem, TableName};
 use crate::parse::lexer::Mode;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 
 /// A column with the names in front of it.
@@ -28,6 +28,8 @@ pub struct FullNames {
     databases: FxHashMap<usize, String>,
     /// The columns of `*`, by the address of the item or, of `TABLE name`, of the table's name.
     stars: FxHashMap<usize, Vec<FullColumn>>,
+    /// Common tables that nothing reads, by the address of their names: they are not printed.
+    unread: FxHashSet<usize>,
 }
 
 fn address(text: &str) -> usize {
@@ -46,6 +48,10 @@ impl FullNames {
 
     pub fn note_star(&mut self, item: &SelectItem, columns: Vec<FullColumn>) {
         self.stars.insert(std::ptr::from_ref(item) as usize, columns);
+    }
+
+    pub fn note_unread(&mut self, table: &CommonTable) {
+        self.unread.insert(address(&table.name));
     }
 
     /// `TABLE name` was bound as a SELECT of this item from a copy of the name.
@@ -114,6 +120,10 @@ impl Printer<'_> {
             self.text(".")?;
         }
         self.name(&column.name)
+    }
+
+    pub(super) fn is_noted_unread(&self, table: &CommonTable) -> bool {
+        self.names.is_some_and(|names| names.unread.contains(&address(&table.name)))
     }
 
     fn full_column(&mut self, column: &FullColumn) -> fmt::Result {

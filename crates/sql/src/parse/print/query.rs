@@ -23,15 +23,22 @@ fn strength(op: SetOp) -> u8 {
 impl Printer<'_> {
     pub(super) fn query(&mut self, query: &Query) -> fmt::Result {
         stack::grow(|| {
-            self.with(query.with.as_ref())?;
-            self.query_body(&query.body)?;
-            self.order_by(&query.order_by)?;
-            self.limit(query.limit.as_ref())?;
-            for lock in &query.locks {
-                self.lock(lock)?;
+            if self.reads.is_some() {
+                return self.reads_of(query);
             }
-            self.into(query.into.as_ref())
+            self.with(query.with.as_ref())?;
+            self.query_behind_with(query)
         })
+    }
+
+    pub(super) fn query_behind_with(&mut self, query: &Query) -> fmt::Result {
+        self.query_body(&query.body)?;
+        self.order_by(&query.order_by)?;
+        self.limit(query.limit.as_ref())?;
+        for lock in &query.locks {
+            self.lock(lock)?;
+        }
+        self.into(query.into.as_ref())
     }
 
     pub(super) fn subquery(&mut self, query: &Query) -> fmt::Result {
@@ -43,8 +50,12 @@ impl Printer<'_> {
     /// WITH and the blank behind it.
     pub(super) fn with(&mut self, with: Option<&With>) -> fmt::Result {
         let Some(with) = with else { return Ok(()) };
+        let tables: Vec<&CommonTable> = with.tables.iter().filter(|table| !self.is_noted_unread(table)).collect();
+        if tables.is_empty() {
+            return Ok(());
+        }
         self.text(if with.recursive { "with recursive " } else { "with " })?;
-        self.list(&with.tables, Self::common_table)?;
+        self.list(&tables, |p, table| p.common_table(table))?;
         self.text(" ")
     }
 
@@ -80,6 +91,7 @@ impl Printer<'_> {
                 })
             }
             QueryBody::Table(table) => {
+                self.note_read(table);
                 if self.noted_whole_table(table)? {
                     return Ok(());
                 }
@@ -369,6 +381,7 @@ impl Printer<'_> {
     }
 
     fn table_factor(&mut self, table: &TableFactor) -> fmt::Result {
+        self.note_read(&table.name);
         self.table_name(&table.name)?;
         if !table.partitions.is_empty() {
             self.text(" partition")?;

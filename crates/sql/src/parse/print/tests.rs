@@ -1,7 +1,7 @@
 //! Golden texts: what a client writes, and what is printed.
 
-use super::{Bounded, for_mode};
-use crate::parse::ast::{BinaryOp, Expr, QueryBody, TableReference, UnaryOp};
+use super::{Bounded, Reader, are_read, for_mode};
+use crate::parse::ast::{BinaryOp, Expr, InsertSource, QueryBody, TableReference, UnaryOp};
 use crate::parse::statement::{AlterOperation, Statement};
 use crate::parse::{MAX_HEIGHT, Mode, parse, parse_expression};
 use crate::stack;
@@ -474,4 +474,44 @@ fn parts_print_alone() {
     let TableReference::Table(table) = &select.from[0] else { panic!() };
     assert_eq!(table.name.to_string(), "`t`");
     assert_eq!(select.to_string(), "select (`a` + 1) AS `a + 1` from `t`");
+}
+
+/// Which of the common tables `a` to `d` are read.
+#[test]
+fn common_tables_that_are_read() {
+    for (sql, expected) in [
+        ("WITH a AS (SELECT 1), b AS (SELECT 2) SELECT * FROM B", "b"),
+        ("WITH a AS (SELECT 1), b AS (SELECT * FROM a), c AS (SELECT * FROM b) SELECT * FROM b", "ab"),
+        ("WITH a AS (SELECT 1), b AS (SELECT * FROM a) SELECT b.* FROM x AS b, y.a", ""),
+        ("WITH a AS (SELECT 1), b AS (SELECT 2) SELECT 1 UNION (SELECT 2 FROM x JOIN (SELECT * FROM b) y)", "b"),
+        ("WITH a AS (SELECT 1) SELECT CASE WHEN x IN (SELECT * FROM a) THEN 1 END FROM y GROUP BY z", "a"),
+        ("WITH a AS (SELECT 1), b AS (SELECT 2) TABLE b ORDER BY (SELECT MAX(x) FROM a)", "ab"),
+        ("WITH a AS (SELECT 1), b AS (SELECT 2) SELECT SUM(x) OVER (ORDER BY (SELECT 1 FROM b)) FROM y", "b"),
+        // An inner one of the same name, and what only an inner one reads that is not read.
+        ("WITH a AS (SELECT 1) SELECT * FROM (WITH a AS (SELECT 2) SELECT * FROM a) x", ""),
+        ("WITH a AS (SELECT 1) SELECT * FROM (WITH a AS (SELECT * FROM a) SELECT * FROM a) x", "a"),
+        ("WITH a AS (SELECT 1) SELECT * FROM (WITH b AS (SELECT * FROM a) SELECT 1) x", ""),
+        ("WITH a AS (SELECT 1) SELECT * FROM (WITH b AS (SELECT * FROM a) SELECT * FROM b) x", "a"),
+        ("WITH RECURSIVE a AS (SELECT 1 UNION SELECT * FROM a), b AS (SELECT 2 FROM a) SELECT 1", ""),
+        ("WITH RECURSIVE a AS (SELECT 1 UNION SELECT * FROM a), b AS (SELECT 2 FROM a) SELECT 1 FROM b", "ab"),
+        ("WITH a AS (SELECT 1), b AS (SELECT 2) UPDATE x SET y = (SELECT * FROM b) WHERE z", "b"),
+        ("WITH a AS (SELECT 1), b AS (SELECT 2) DELETE x FROM x JOIN a AS y", "a"),
+        ("INSERT INTO x WITH a AS (SELECT 1), b AS (SELECT 2) SELECT * FROM a", "a"),
+    ] {
+        let parsed = parse(sql, Mode::default()).unwrap_or_else(|e| panic!("{sql}: {e}"));
+        let statement = parsed.statement.into_statement();
+        let reader = match &statement {
+            Statement::Query(query) => Reader::Query(query),
+            Statement::Update(update) => Reader::Update(update),
+            Statement::Delete(delete) => Reader::Delete(delete),
+            Statement::Insert(insert) => match &insert.source {
+                InsertSource::Query(query) => Reader::Query(query),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        let with = reader.with().expect("it has common tables");
+        let read = with.tables.iter().zip(are_read(reader)).filter(|(_, is_read)| *is_read);
+        assert_eq!(read.map(|(table, _)| table.name.as_str()).collect::<String>(), expected, "{sql}");
+    }
 }
