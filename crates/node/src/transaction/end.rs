@@ -64,7 +64,7 @@ impl Transaction {
 
     /// Puts the commit into the log and installs it, or has the cluster do so. Nothing is held afterwards.
     async fn append(&mut self) -> Result<End, NodeError> {
-        if self.ended.is_none() {
+        if !self.ended {
             self.check_running()?;
         }
         let result = self.append_stored().await;
@@ -93,8 +93,11 @@ impl Transaction {
     }
 
     async fn commit_in_cluster(&mut self) -> Result<End, NodeError> {
-        if let Some(time) = self.ended {
-            return Ok(End::Cluster(time));
+        if self.ended {
+            return match self.txn.as_ref().map(|txn| txn.status.get()) {
+                Some(TxnState::Committed(time)) => Ok(End::Cluster(time)),
+                state => panic!("a transaction that was committed is {state:?}"),
+            };
         }
         let (Some(cluster), Some(txn), Some(record)) =
             (self.node.cluster().cloned(), self.txn.clone(), self.record.clone())

@@ -17,7 +17,7 @@ use crate::member::commit::{self, Ended, Touched};
 use crate::ops::operation::{Done, Op, Seen};
 use crate::ops::wire::{Failure, OpAnswer, OpRequest};
 use crate::table::TableInfo;
-use rauk_kernel::Verdict;
+use rauk_kernel::{TxnState, Verdict};
 use std::sync::atomic::Ordering;
 
 type Visitor<'v> = dyn FnMut(Seen<'_, '_>) -> Verdict + Send + 'v;
@@ -56,10 +56,11 @@ impl Transaction {
         let touched = vec![Touched { partition, place, wrote: true, undo_to: None }];
         let seen = self.observed.max(cluster.times.seen());
         node.registry.remote_operations.fetch_add(1, Ordering::Relaxed);
-        let request = commit::Request { txn, touched, seen, last: Some(call) };
+        let request = commit::Request { txn: txn.clone(), touched, seen, last: Some(call) };
         match commit::run_call(&node, request).await {
             Ok(Ended::Committed(time)) => {
-                self.ended = Some(time);
+                txn.status.set(TxnState::Committed(time));
+                self.ended = true;
                 cluster.times.saw(time);
                 cluster.await_cover(time, commit::WAIT).await?;
                 Ok(Some(Done::Is(true)))

@@ -149,8 +149,8 @@ pub struct Transaction {
     defers: bool,
     /// The write that comes now is all that is left to do: it may be committed with it.
     ends: bool,
-    /// It was committed with its only call.
-    ended: Option<Timestamp>,
+    /// It was committed with its only call: its status says when.
+    ended: bool,
     /// It is the victim of any deadlock.
     gives_way: bool,
     writes: u64,
@@ -211,7 +211,7 @@ impl Transaction {
             read_far: false,
             defers: false,
             ends: false,
-            ended: None,
+            ended: false,
             gives_way: false,
             writes: 0,
             reads: 0,

@@ -47,7 +47,7 @@ pub(crate) async fn run_update(
     let mut found = Found::open(&plan.level, &plan.sources, &plan.once, demand, txn, context).await?;
     if found.is_elsewhere(txn)
         && let Some(program) = change::of_update(plan, &schema, context)
-        && found.change(&program, false, txn, context).await?
+        && Box::pin(found.change(&program, false, txn, context)).await?
     {
         (matched, changed) = (1, 1);
     }
@@ -201,7 +201,7 @@ pub(crate) async fn run_delete(
     let mut found = Found::open(&plan.level, &plan.sources, &plan.once, demand, txn, context).await?;
     if found.is_elsewhere(txn)
         && let Some(program) = change::of_delete(plan, context)
-        && found.change(&program, true, txn, context).await?
+        && Box::pin(found.change(&program, true, txn, context)).await?
     {
         deleted = 1;
     }
@@ -387,7 +387,8 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Has that row changed where it is; `false`: it was read, or is still to be read.
+    /// Has that row changed where it is; `false`: it was read, or is still to be read. In a box: other statements' futures
+    /// are not the larger for it.
     async fn change(
         &mut self,
         program: &[u8],

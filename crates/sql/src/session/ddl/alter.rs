@@ -51,7 +51,7 @@ impl Session {
     ) -> Result<Completion, MysqlError> {
         let mut attempts = self.attempts();
         let Redefined { completion, named, rename, auto_increment } = loop {
-            match self.redefine(table, operations).await {
+            match Box::pin(self.redefine(table, operations)).await {
                 Err(error) if self.is_overtaken(&mut attempts, &error) => {}
                 redefined => break redefined?,
             }

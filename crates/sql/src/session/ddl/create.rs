@@ -300,7 +300,7 @@ impl Session {
     pub(crate) async fn create_index(&mut self, statement: &CreateIndex) -> Result<Completion, MysqlError> {
         let mut attempts = self.attempts();
         loop {
-            match self.add_index(statement).await {
+            match Box::pin(self.add_index(statement)).await {
                 Err(error) if self.is_overtaken(&mut attempts, &error) => {}
                 added => return added,
             }

@@ -157,7 +157,7 @@ impl Session {
     ) -> Result<Completion, MysqlError> {
         let mut attempts = self.attempts();
         loop {
-            match self.take_index(table, index, if_exists, demands).await {
+            match Box::pin(self.take_index(table, index, if_exists, demands)).await {
                 Err(error) if self.is_overtaken(&mut attempts, &error) => {}
                 taken => return taken,
             }

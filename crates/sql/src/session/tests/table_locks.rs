@@ -258,14 +258,14 @@ fn changes_of_a_definition_that_wait_together_are_all_made() {
         blocked(b, "ALTER TABLE t ADD COLUMN x INT"),
         blocked(server.session(), "CREATE INDEX i ON t (n)"),
         blocked(server.session(), "ALTER TABLE t ADD COLUMN y INT, AUTO_INCREMENT = 7"),
-        blocked(server.session(), "ALTER TABLE t ADD INDEX j (n, id), RENAME COLUMN id TO key_"),
+        blocked(server.session(), "ALTER TABLE t ADD INDEX j (n, key_), RENAME COLUMN id TO key_"),
     ];
     a.ok("COMMIT");
     for thread in waiting {
         let (_, answer) = thread.join().expect("the session runs");
-        assert!(!answer.contains("1412"), "{answer}");
+        assert!(answer.starts_with("OK"), "{answer}");
     }
-    a.expect("SELECT n, x, y FROM t", &["1 | NULL | NULL"]);
+    a.expect("SELECT n, x, y FROM t", &["1|NULL|NULL"]);
     a.expect("SELECT key_ FROM t FORCE INDEX (i)", &["1"]);
     a.expect("SELECT key_ FROM t FORCE INDEX (j)", &["1"]);
 }
