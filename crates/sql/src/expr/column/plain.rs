@@ -40,24 +40,11 @@ pub(crate) fn year_number(value: ValueRef<'_>) -> Option<i64> {
         }
         ValueRef::Double(number) if number.fract() == 0.0 => number as i128,
         ValueRef::Decimal(number) if number.truncated(0) == number => number.truncated(0).to_i128()?,
-        // As it is stored: a fraction is cut from a DOUBLE, and a DECIMAL is rounded.
-        ValueRef::Double(number) if (0.0..=2155.0).contains(&number) => return stored_year(number as i64),
-        ValueRef::Decimal(number) => return stored_year(i64::try_from(number.rounded(0).to_i128()?).ok()?),
         value => value.as_integer()?,
     };
     match number {
         1..=69 => Some(2000 + number as i64),
         70..=99 => Some(1900 + number as i64),
-        _ => None,
-    }
-}
-
-/// The year that a number is stored as; `None`: none.
-fn stored_year(number: i64) -> Option<i64> {
-    match number {
-        1..=69 => Some(2000 + number),
-        70..=99 => Some(1900 + number),
-        0 | 1901..=2155 => Some(number),
         _ => None,
     }
 }
