@@ -10,7 +10,7 @@
 //! In a cluster all this is the commit protocol's (`crate::member::commit`), for transactions of one partition too: this file hands it what was touched, and tells those who have
 //! heard of the transaction and have no part in its commit that it is over.
 
-use super::{Transaction, Used};
+use super::{Sending, Transaction, Used};
 use crate::commit::group::Target;
 use crate::error::NodeError;
 use crate::executor::Class;
@@ -64,7 +64,7 @@ impl Transaction {
 
     /// Puts the commit into the log and installs it, or has the cluster do so. Nothing is held afterwards.
     async fn append(&mut self) -> Result<End, NodeError> {
-        if !self.ended {
+        if self.sending != Sending::Ended {
             self.check_running()?;
         }
         let result = self.append_stored().await;
@@ -93,7 +93,7 @@ impl Transaction {
     }
 
     async fn commit_in_cluster(&mut self) -> Result<End, NodeError> {
-        if self.ended {
+        if self.sending == Sending::Ended {
             return match self.txn.as_ref().map(|txn| txn.status.get()) {
                 Some(TxnState::Committed(time)) => Ok(End::Cluster(time)),
                 state => panic!("a transaction that was committed is {state:?}"),

@@ -10,7 +10,7 @@
 //! A transaction that was refused there has not been committed and never will be: it goes on under another name.
 
 use super::far::{FIRST_CALL, not_shown, show};
-use super::{Transaction, View};
+use super::{Sending, Transaction, View};
 use crate::error::NodeError;
 use crate::member::Place;
 use crate::member::commit::{self, Ended, Touched};
@@ -26,7 +26,11 @@ impl Transaction {
     /// Whether the write that comes next is all that is left of the statement. In autocommit the transaction may be
     /// committed with it, and nothing but its commit may be asked of it then.
     pub fn end_with_write(&mut self, ends: bool) {
-        self.ends = ends && self.options.autocommit;
+        // What has ended stays so.
+        if self.sending != Sending::Ended {
+            let ends = ends && self.options.autocommit;
+            self.sending = if ends { Sending::Ending } else { Sending::AtOnce };
+        }
     }
 
     /// Makes a call and commits with it. `None`: nothing was done, and the call is to be made as any other.
@@ -41,7 +45,11 @@ impl Transaction {
         let node = self.node.clone();
         let Some(cluster) = node.cluster() else { return Ok(None) };
         let has_touched = || self.record.as_ref().is_some_and(|record| !record.touches.list().is_empty());
-        if !self.ends || self.locks_ranges() || self.far.is_some() || has_touched() || self.own_rows().next().is_some()
+        if self.sending != Sending::Ending
+            || self.locks_ranges()
+            || self.far.is_some()
+            || has_touched()
+            || self.own_rows().next().is_some()
         {
             return Ok(None);
         }
@@ -60,7 +68,7 @@ impl Transaction {
         match commit::run_call(&node, request).await {
             Ok(Ended::Committed(time)) => {
                 txn.status.set(TxnState::Committed(time));
-                self.ended = true;
+                self.sending = Sending::Ended;
                 cluster.times.saw(time);
                 cluster.await_cover(time, commit::WAIT).await?;
                 Ok(Some(Done::Is(true)))

@@ -14,7 +14,7 @@
 //! To every process that was sent a call with the transaction's name the end of the transaction is told, unless the commit protocol ends it there.
 
 use super::call::name_of;
-use super::{Transaction, View};
+use super::{Sending, Transaction, View};
 use crate::error::NodeError;
 use crate::member::commit::Touched;
 use crate::member::network::PeerError;
@@ -416,7 +416,11 @@ impl Transaction {
         }
         let meant = if touched { Some(place.view) } else { within };
         let request = OpRequest { txn, sequence, touched, undo_to, ..self.request(partition, meant, table, view, op) };
-        if touched && self.defers && undo_to.is_none() && matches!(op, Op::Update { .. } | Op::Delete { .. }) {
+        if touched
+            && self.sending == Sending::Deferred
+            && undo_to.is_none()
+            && matches!(op, Op::Update { .. } | Op::Delete { .. })
+        {
             self.far_mut().deferred = Some(Deferred { place, request });
             return Ok((Done::Is(true), place.view));
         }

@@ -145,12 +145,7 @@ pub struct Transaction {
     far: Option<Box<Far>>,
     /// It has read rows by their keys at its snapshot in partitions that are led elsewhere.
     read_far: bool,
-    /// What is written now is sure, and may be sent with what comes next.
-    defers: bool,
-    /// The write that comes now is all that is left to do: it may be committed with it.
-    ends: bool,
-    /// It was committed with its only call: its status says when.
-    ended: bool,
+    sending: Sending,
     /// It is the victim of any deadlock.
     gives_way: bool,
     writes: u64,
@@ -167,6 +162,25 @@ pub struct Transaction {
     work: u32,
     /// Why it was rolled back before its end.
     failed: Option<NodeError>,
+}
+
+/// In a cluster: what may become of the write that comes now, if another process leads its partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sending {
+    AtOnce,
+    /// It is sure, and may be sent with what comes next.
+    Deferred,
+    /// It is all that is left to do: the transaction may be committed with it.
+    Ending,
+    /// The transaction was committed with its only call: its status says when.
+    Ended,
+}
+
+impl Sending {
+    /// What is sure may wait.
+    fn of_sure(is_sure: bool) -> Sending {
+        if is_sure { Sending::Deferred } else { Sending::AtOnce }
+    }
 }
 
 const NOT_LOCKED_TO_WRITE: u16 = 1099;
@@ -209,9 +223,7 @@ impl Transaction {
             touched: SmallVec::new(),
             far: None,
             read_far: false,
-            defers: false,
-            ends: false,
-            ended: false,
+            sending: Sending::AtOnce,
             gives_way: false,
             writes: 0,
             reads: 0,

@@ -7,7 +7,7 @@
 //! Where foreign keys go from a table or lead to it, they are seen to when the row is written (`super::foreign`); a violation undoes the call.
 
 use super::foreign::is_violation;
-use super::{Transaction, View};
+use super::{Sending, Transaction, View};
 use crate::database::TableHandle;
 use crate::error::NodeError;
 use crate::ops::operation::{Done, Key, Op, Seen};
@@ -169,12 +169,13 @@ impl Transaction {
             }
             let number = self.write_number;
             // Where others refer to the row, what is written must be there before they are looked for.
-            self.defers = self.options.autocommit && !moved && !table.has_entries() && !table.is_related();
+            let is_sure = self.options.autocommit && !moved && !table.has_entries() && !table.is_related();
+            self.sending = Sending::of_sure(is_sure);
             let present = match moved {
                 false => self.update_row(table, &image).await,
                 true => self.delete_row(table, &old_key).await,
             };
-            self.defers = false;
+            self.sending = Sending::AtOnce;
             let present = present?;
             if !present {
                 return Ok(UpdateOutcome::Missing);
@@ -245,9 +246,9 @@ impl Transaction {
         let mut key = Vec::new();
         table.primary.encode_values(row, &mut key);
         self.ensure_txn();
-        self.defers = self.options.autocommit && !table.has_entries() && !table.is_related();
+        self.sending = Sending::of_sure(self.options.autocommit && !table.has_entries() && !table.is_related());
         let present = self.delete_row(table, &key).await;
-        self.defers = false;
+        self.sending = Sending::AtOnce;
         if !present? {
             return Ok(false);
         }
@@ -335,7 +336,7 @@ impl Transaction {
 
     async fn try_insert_row(&mut self, table: &TableInfo, image: &Image) -> Result<bool, NodeError> {
         let (key, partition) = self.place(table, &image.key);
-        if self.ends && !table.has_entries() && !self.checks_relations(table) {
+        if self.sending == Sending::Ending && !table.has_entries() && !self.checks_relations(table) {
             let (view, op) = (self.write_view(), &mut Op::Insert { key, row: &image.bytes });
             let ended = Box::pin(self.call_ending(table, partition, view, op, &mut |_| Verdict::Keep)).await?;
             if let Some(done) = ended {
