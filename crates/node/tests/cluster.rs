@@ -1,11 +1,11 @@
 //! Nodes of a cluster, on threads in one process: rows on several replicas, transactions over nodes, nodes that die and come back.
 
-#[path = "cluster/calls.rs"]
-mod calls;
 #[path = "cluster/commits.rs"]
 mod commits;
 #[path = "cluster/large.rs"]
 mod large;
+#[path = "cluster/pairs.rs"]
+mod pairs;
 #[path = "cluster/unanswered.rs"]
 mod unanswered;
 #[path = "cluster/world.rs"]
@@ -13,53 +13,13 @@ mod world;
 
 mod support;
 
+use pairs::{get, key, put, three, value_of};
 use rauk_node::*;
 use rauk_types::{Collation, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use support::*;
 use world::World;
-
-fn key(table: &TableHandle, id: i64) -> Vec<u8> {
-    let mut key = Vec::new();
-    table.primary_key().encode_values(&[Value::Int(id)], &mut key);
-    key
-}
-
-/// `INSERT`, as a statement of its own.
-async fn put(db: &Database, id: i64, value: i64) -> Result<(), NodeError> {
-    let table = db.table("d", "t")?;
-    let mut txn = db.begin(TxnOptions::default());
-    txn.use_table(&table).await?;
-    txn.insert(&table, &[Value::Int(id), Value::Int(value)]).await?;
-    txn.commit().await
-}
-
-async fn get(db: &Database, id: i64) -> Result<Option<i64>, NodeError> {
-    let table = db.table("d", "t")?;
-    let mut txn = db.begin(TxnOptions { autocommit: true, ..TxnOptions::default() });
-    txn.use_table(&table).await?;
-    let read = |row: Option<rauk_types::RowView<'_>>| row.map(|row| value_of(&row));
-    txn.get(&table, &key(&table, id), None, read).await
-}
-
-fn value_of(row: &rauk_types::RowView<'_>) -> i64 {
-    match row.get(1) {
-        rauk_types::ValueRef::Int(v) => v,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn three(replicas: u8) -> (Arc<World>, Vec<world::Node>) {
-    let world = World::new(3, 4, replicas);
-    let nodes: Vec<_> = (0..3).map(|n| world.open(n)).collect();
-    world.wait_replicas(usize::from(replicas));
-    block_on(async {
-        nodes[0].db.create_database("d", Collation::DEFAULT).await.unwrap();
-        nodes[1].db.create_table(pairs("t")).await.unwrap();
-    });
-    (world, nodes)
-}
 
 #[test]
 fn rows_written_on_one_node_are_read_on_all() {
@@ -98,6 +58,15 @@ fn commits_in_the_memory_of_others_want_a_cut_as_well() {
         nodes[1].db.create_table(pairs("t")).await.unwrap();
         for id in 0..8 {
             put(&nodes[0].db, id, id).await.unwrap();
+        }
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        // What was committed is noted at the next tick, and covered by a cut after that.
+        let mut covered = 0;
+        while covered < 10 {
+            let all = nodes.iter().all(|node| node.db.member().unwrap().cut_age().is_zero());
+            covered = if all { covered + 1 } else { 0 };
+            assert!(std::time::Instant::now() < end, "a cut covers what was committed");
+            std::thread::sleep(Duration::from_millis(5));
         }
         // From here on no cut is complete.
         let silent = nodes.pop().expect("three");
@@ -460,7 +429,7 @@ fn transfers_over_nodes_keep_the_sum_in_every_snapshot_while_a_node_dies_and_ret
 fn a_fully_replicated_table_is_on_every_node_and_others_are_not_with_it() {
     let world = World::new(3, 4, 2);
     let nodes: Vec<_> = (0..3).map(|n| world.open(n)).collect();
-    world.wait_replicas(2);
+    world.wait_settled();
     world.wait("replicas on all nodes", |group| group.replication_groups[4].in_sync.len() == 3);
     block_on(async {
         nodes[0].db.create_database("d", Collation::DEFAULT).await.unwrap();

@@ -7,7 +7,7 @@ use rauk_log::{Disk, MemoryDisk};
 use rauk_manage::consensus::{BoxFuture, Consensus, ProposeError, Watcher};
 use rauk_manage::group::{
     Answer, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, Group, GroupCommand,
-    RoleKind,
+    ReplicationGroup, RoleKind,
 };
 use rauk_node::member::hooks::Hooks;
 use rauk_node::member::network::Network;
@@ -157,12 +157,16 @@ impl World {
         }
     }
 
-    /// Every group is led by its preferred node, has all its replicas, and stays so: a primary that moves takes the
-    /// locks of transactions with it.
+    /// Every group is led by its preferred node and has all its replicas, all nodes lead as many, and it stays so: a
+    /// primary that moves takes the locks of transactions with it.
     pub fn wait_settled(&self) {
         self.wait("everything in its place", |group| {
-            let mut groups = group.replication_groups.iter();
-            groups.all(|p| p.primary.is_some_and(|m| m.node == p.placed[0]) && p.in_sync.len() == p.placed.len())
+            let groups = &group.replication_groups;
+            let leads = |node: &NodeId| groups.iter().filter(|p| p.primary.is_some_and(|m| m.node == *node)).count();
+            let led: Vec<usize> = group.nodes.keys().map(leads).collect();
+            let even = led.iter().max().zip(led.iter().min()).is_some_and(|(most, least)| most - least <= 1);
+            let placed = |p: &ReplicationGroup| p.primary.is_some_and(|m| m.node == p.placed[0]);
+            even && groups.iter().all(|p| placed(p) && p.in_sync.len() == p.placed.len())
         });
         let mut before = self.group();
         loop {

@@ -1,9 +1,25 @@
 //! A statement in autocommit that makes one call to another node: the call goes with its commit. Changes that are made
 //! where the row is.
 
-use super::*;
-use rauk_types::{MysqlError, RowView, TableSchema};
+#[path = "cluster/pairs.rs"]
+mod pairs;
+#[path = "cluster/world.rs"]
+#[allow(dead_code)] // this file uses a part
+mod world;
+
+mod support;
+
+use pairs::*;
+use parking_lot::{Mutex, MutexGuard};
+use rauk_node::*;
+use rauk_types::{MysqlError, RowView, TableSchema, Value};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use world::World;
+
+/// One cluster at a time: nodes that get no time to run are taken for dead, and locks die with them.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Programs are eight bytes: a number to add to the value, zero to delete the row. A negative value is never certain.
 struct Adds(AtomicU64);
@@ -35,11 +51,20 @@ impl RowChange for Adding {
     }
 }
 
-fn adding(world: &World, nodes: &[world::Node]) -> Arc<Adds> {
-    world.wait_settled();
+struct Cluster {
+    nodes: Vec<world::Node>,
+    adds: Arc<Adds>,
+    _world: Arc<World>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Three nodes that know programs; every partition is where it stays.
+fn founded() -> Cluster {
+    let _turn = TURN.lock();
+    let (world, nodes) = three(2);
     let adds = Arc::new(Adds(AtomicU64::new(0)));
     nodes.iter().for_each(|node| node.db.set_evaluator(adds.clone()));
-    adds
+    Cluster { nodes, adds, _world: world, _turn }
 }
 
 async fn begin(db: &Database, autocommit: bool, lock_wait_timeout: Duration) -> (Transaction, TableHandle) {
@@ -72,8 +97,7 @@ async fn add(db: &Database, autocommit: bool, id: i64, number: i64) -> Option<Re
 
 #[test]
 fn a_row_is_changed_where_it_is() {
-    let (world, nodes) = three(2);
-    let adds = adding(&world, &nodes);
+    let Cluster { nodes, adds, _world, _turn } = founded();
     let (mut there, mut asked) = (0, 0);
     block_on(async {
         for id in 0..24 {
@@ -126,8 +150,7 @@ const EXCLUSIVE: Lock = Some((rauk_kernel::LockMode::Exclusive, rauk_kernel::Wai
 /// All of them are there once, whoever leads their partitions; a key that is taken is said, and its row is locked.
 #[test]
 fn an_insert_that_ends_its_statement_is_committed_with_it() {
-    let (world, nodes) = three(2);
-    adding(&world, &nodes);
+    let Cluster { nodes, _world, _turn, .. } = founded();
     block_on(async {
         for id in 0..24 {
             let db = &nodes[id as usize % 3].db;
