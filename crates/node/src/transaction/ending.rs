@@ -74,7 +74,7 @@ impl Transaction {
                 Ok(Some(Done::Is(true)))
             }
             Ok(Ended::Refused) => {
-                self.begin_anew();
+                self.begin_again();
                 Ok(None)
             }
             Ok(Ended::Answered(answer)) => self.go_on(*answer, place, table, partition, op, visit).await,
@@ -114,7 +114,7 @@ impl Transaction {
     }
 
     /// What it was called is over, and has left nothing: it goes on under another name.
-    fn begin_anew(&mut self) {
+    fn begin_again(&mut self) {
         if let (Some(_), Some(txn)) = (self.record.take(), self.txn.take()) {
             self.node.registry.leave(txn.id);
         }

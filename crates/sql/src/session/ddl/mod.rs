@@ -42,7 +42,7 @@ impl Session {
     }
 
     /// Whether the statement has failed because another one has changed the table since it looked at it. Then it is to
-    /// look again, and to begin anew.
+    /// look, and to begin, once more.
     pub(crate) fn is_overtaken(&mut self, attempts: &mut Attempts, error: &MysqlError) -> bool {
         if !is_stale(error) || attempts.made > MAX_REPLANS {
             return false;
