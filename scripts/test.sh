@@ -7,6 +7,8 @@ kind=${1:-test}
 case $kind in test | long) ;; *) echo "usage: scripts/test.sh [long]" >&2; exit 2 ;; esac
 scripts/setup.sh "$kind"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$HOME/.cache/rauk-target}
+# Property tests draw the same cases in each run of this script; `cargo test` alone draws new ones.
+export PROPTEST_RNG_SEED=${PROPTEST_RNG_SEED:-1}
 step() { echo; echo "== $* ($(date +%H:%M:%S))"; }
 
 step formatting
