@@ -362,7 +362,7 @@ proptest! {
 
     /// One flipped bit anywhere in the frames.
     #[test]
-    fn flipped_bits(lengths in proptest::collection::vec(0usize..3000, 1..12), hit in any::<proptest::sample::Index>(), bit in 0..8) {
+    fn flipped_bits(lengths in proptest::collection::vec(0usize..3000, 1..12), hit in any::<proptest::sample::Index>(), bit in 0u32..8) {
         let (disk, starts, end) = log_of(&lengths);
         let position = FIRST_FRAME + hit.index((end - FIRST_FRAME) as usize) as u64;
         prop_assume!(position % 8192 >= FIRST_FRAME);
