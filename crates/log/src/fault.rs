@@ -49,6 +49,7 @@ pub const ALL: &[&str] = &[
     "node.ddl.cluster.locked_again",
     "node.ddl.cluster.open",
     "node.ddl.index",
+    "node.ddl.validate",
     "node.ddl.step",
     "node.recovery.after_checkpoint",
     "node.recovery.after_redo",

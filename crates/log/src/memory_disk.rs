@@ -19,6 +19,13 @@ impl MemoryDisk {
     pub fn new() -> Arc<MemoryDisk> {
         Arc::default()
     }
+
+    /// The files as they are now, on a disk of their own: what a process that ends now leaves.
+    pub fn copy(&self) -> Arc<MemoryDisk> {
+        let copied = |file: &Arc<MemoryFile>| Arc::new(MemoryFile { bytes: RwLock::new(file.bytes.read().clone()) });
+        let files = self.files.read().iter().map(|(name, file)| (name.clone(), copied(file))).collect();
+        Arc::new(MemoryDisk { files: RwLock::new(files) })
+    }
 }
 
 fn missing(path: &str) -> io::Error {

@@ -1,4 +1,4 @@
-//! Models of the ten protocols on which the cluster's promises rest, small enough that a checker visits every
+//! Models of the eleven protocols on which the cluster's promises rest, small enough that a checker visits every
 //! state: a development tool, nothing depends on it.
 //!
 //! * [`commit_takeover`]: a transaction over two participants, with crashes, promotions and competing take-overs.
@@ -11,6 +11,7 @@
 //! * [`group_split`]: groups that split and merge.
 //! * [`large_chunks`]: large transactions that reach replicas in chunks.
 //! * [`foreign_keys`]: inserts of child rows against deletes of their parents.
+//! * [`new_foreign_key`]: a foreign key that is validated beside writers.
 //!
 //! Each says what it stands for, what it leaves out, which sizes were exhausted, and which rules of the design it
 //! confirmed, sharpened or replaced. Each has *mutations*: safeguards that are switched off one at a time. A test shows
@@ -34,3 +35,4 @@ pub mod group_split;
 pub mod in_sync;
 pub mod large_chunks;
 pub mod least_timestamp;
+pub mod new_foreign_key;

@@ -8,7 +8,7 @@ use clap::{Parser, ValueEnum};
 use rauk_models::check::{self, Seen, Settles};
 use rauk_models::{
     bucket_move, commit_takeover, cuts, follower_reads, foreign_keys, group_entry, group_split, in_sync, large_chunks,
-    least_timestamp,
+    least_timestamp, new_foreign_key,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -20,6 +20,7 @@ enum Name {
     Cuts,
     FollowerReads,
     ForeignKeys,
+    NewForeignKey,
     GroupEntry,
     BucketMove,
     GroupSplit,
@@ -86,6 +87,12 @@ fn main() -> ExitCode {
         for (form, failures) in foreign_keys::sizes(options.large).into_iter().skip(options.skip) {
             let model = foreign_keys::ForeignKeys { form, failures, mutation: None };
             holds &= safe(&format!("{form:?} {failures}"), model, options.threads);
+        }
+    }
+    if wanted(Name::NewForeignKey) {
+        for (has_child, failures) in new_foreign_key::sizes(options.large).into_iter().skip(options.skip) {
+            let model = new_foreign_key::NewForeignKey { has_child, failures, mutation: None };
+            holds &= safe(&format!("child {has_child} {failures}"), model, options.threads);
         }
     }
     if wanted(Name::GroupEntry) {

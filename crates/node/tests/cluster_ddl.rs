@@ -9,7 +9,10 @@ mod support;
 use rauk_log::fault;
 use rauk_manage::group::Open;
 use rauk_node::*;
-use rauk_types::{Collation, DataType, IndexId, IndexKind, MysqlError, TableSchema, Value, ValueRef};
+use rauk_types::{
+    Collation, ColumnId, DataType, ForeignKey, IndexId, IndexKind, MysqlError, ReferenceAction, TableSchema, Value,
+    ValueRef,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -354,6 +357,118 @@ fn statements_of_all_nodes_go_on_while_an_index_is_built() {
             }
         }
         // Followers have built it too: whoever leads next gives the same.
+        wait_calm(&world);
+    });
+    end(nodes);
+}
+
+/// Parents, children and their writers are on all nodes; the constraint comes when all rows keep it.
+#[test]
+fn a_foreign_key_is_validated_beside_the_writers_of_all_nodes() {
+    let (_turn, world, nodes) = three();
+    let with_key = |t: &TableHandle| {
+        let mut new = (**t.schema()).clone();
+        new.indexes.push(index(6, "new_key", IndexKind::Ordered, &[1, 2]));
+        new.indexes.retain(|index| index.id != IndexId(1));
+        new.foreign_keys.push(ForeignKey {
+            name: "new_key".into(),
+            columns: vec![ColumnId(1)],
+            parent_database: "d".into(),
+            parent_table: "p".into(),
+            parent_columns: vec!["id".into()],
+            on_delete: ReferenceAction::Restrict,
+            on_update: ReferenceAction::Restrict,
+        });
+        new
+    };
+    block_on(async {
+        nodes[0].db.create_table(accounts("p")).await.unwrap();
+        let mut children = accounts("t");
+        children.indexes.truncate(2);
+        nodes[0].db.create_table(children).await.unwrap();
+        let parents: Vec<_> = (0..60).map(|id| account(id, id, None)).collect();
+        write(&nodes[1].db, "p", &parents).await;
+        let rows: Vec<_> = (0..300).map(|id| account(id, id % 50, None)).collect();
+        write(&nodes[2].db, "t", &rows).await;
+    });
+    let options = TxnOptions { lock_wait_timeout: Duration::from_secs(5), ..TxnOptions::default() };
+    // On each node: a parent with a new child, one that goes with its children, and in the last round one that goes alone.
+    let step = {
+        let dbs: Vec<Database> = nodes.iter().map(|node| node.db.clone()).collect();
+        move |round: i64| {
+            for (n, db) in dbs.iter().enumerate() {
+                let n = n as i64;
+                let new = 1000 * round + 100 + n;
+                block_on(steady(async || {
+                    let (p, t) = (db.table("d", "p")?, db.table("d", "t")?);
+                    let mut txn = db.begin(options.clone());
+                    txn.use_table(&t).await?;
+                    txn.use_table(&p).await?;
+                    txn.insert(&t, &account(new, new, None)).await?;
+                    txn.insert(&p, &account(new, new, None)).await?;
+                    let gone = 10 * round + n;
+                    for id in (0..300).filter(|id| id % 50 == gone) {
+                        let child = get_for_update(&mut txn, &t, id).await?.expect("the row is there");
+                        assert!(txn.delete(&t, &child).await?);
+                    }
+                    let parent = get_for_update(&mut txn, &p, gone).await?.expect("the row is there");
+                    assert!(txn.delete(&p, &parent).await?);
+                    txn.commit().await
+                }));
+                if round == 2 && n == 1 {
+                    block_on(steady(async || {
+                        let p = db.table("d", "p")?;
+                        let mut txn = db.begin(options.clone());
+                        txn.use_table(&p).await?;
+                        let parent = get_for_update(&mut txn, &p, 45).await?.expect("the row is there");
+                        assert!(txn.delete(&p, &parent).await?);
+                        txn.commit().await
+                    }));
+                }
+            }
+        }
+    };
+    let validated = |node: &Node, round: i64| {
+        let met = std::cell::Cell::new(false);
+        let step = step.clone();
+        let local = fault::Local::new(move |name| {
+            if name == "node.ddl.validate" && !met.replace(true) {
+                step(round);
+            }
+            Ok(())
+        });
+        let t = node.db.table("d", "t").unwrap();
+        let done = block_on(node.db.alter_table(&t, with_key(&t), Duration::from_secs(20)));
+        drop(local);
+        done
+    };
+    assert_eq!(code(validated(&nodes[0], 2).expect_err("parent 45 has gone")), 1452);
+    block_on(async {
+        for node in &nodes {
+            assert_eq!(node.db.table("d", "t").unwrap().schema().foreign_keys, []);
+        }
+        write(&nodes[0].db, "p", &[account(45, 45, None)]).await;
+    });
+    assert_eq!(validated(&nodes[1], 1), Ok(()));
+    block_on(async {
+        for node in &nodes {
+            let parents: Vec<Value> = rows(&node.db, "p").await.into_iter().map(|mut row| row.remove(0)).collect();
+            let children = rows(&node.db, "t").await;
+            assert_eq!(children.len(), 300 - 6 * 6 + 6);
+            assert!(children.iter().all(|row| parents.contains(&row[1])));
+            assert_eq!(rows_by(&node.db, "t", all(Some(6))).await.len(), children.len());
+            // All keep it.
+            let refused = steady(async || {
+                let t = node.db.table("d", "t")?;
+                let mut txn = node.db.begin(TxnOptions::default());
+                txn.use_table(&t).await?;
+                match txn.insert(&t, &account(9000, 9000, None)).await {
+                    Err(NodeError::Refused(refused)) => Ok(refused.code),
+                    other => panic!("{other:?}"),
+                }
+            });
+            assert_eq!(refused.await, 1452);
+        }
         wait_calm(&world);
     });
     end(nodes);

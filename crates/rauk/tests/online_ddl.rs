@@ -14,11 +14,11 @@ type Altered = Result<(), mysql::Error>;
 
 const ROWS: i64 = 1_000;
 
-/// A server whose builds wait before each partition while the file is there.
-fn held_server(data: &Path, hold: &Hold) -> Rauk {
+/// A server whose builds wait at a point while the file is there.
+fn held_server(data: &Path, point: &str, hold: &Hold) -> Rauk {
     std::fs::write(&hold.0, "").expect("written");
     let mut command = rauk_command(data);
-    command.env("RAUK_FAULT", format!("node.ddl.index:hold={}", hold.0.display()));
+    command.env("RAUK_FAULT", format!("{point}:hold={}", hold.0.display()));
     let server = Rauk::start_with(command).unwrap_or_else(|e| panic!("{e}"));
     let mut session = server.connect();
     session.query_drop("CREATE DATABASE d").unwrap();
@@ -93,12 +93,16 @@ fn check(session: &mut mysql::Conn, indexes: &[&str]) {
     let sums = |session: &mut mysql::Conn, hint: &str| -> Option<(i64, i64, i64)> {
         session.query_first(format!("SELECT COUNT(*), CAST(SUM(a) AS SIGNED), CAST(SUM(b) AS SIGNED) FROM d.t {hint} WHERE b >= 0 AND c >= ''")).unwrap()
     };
-    let rows = sums(session, "IGNORE INDEX (u, k, c)");
+    let rows = sums(session, &format!("IGNORE INDEX ({})", indexes.join(", ")));
     for index in indexes {
         assert_eq!(sums(session, &format!("FORCE INDEX ({index})")), rows, "{index}");
     }
     assert_eq!(run(session, "CHECK TABLE d.t"), ["d.t | check | status | OK"]);
 }
+
+/// Before each partition, and before each batch of rows.
+const INDEX: &str = "node.ddl.index";
+const VALIDATE: &str = "node.ddl.validate";
 
 const ALTER: &str = "ALTER TABLE d.t ADD UNIQUE u (b), ADD KEY k (c, b), ALGORITHM = INPLACE, LOCK = NONE";
 
@@ -106,7 +110,7 @@ const ALTER: &str = "ALTER TABLE d.t ADD UNIQUE u (b), ADD KEY k (c, b), ALGORIT
 fn clients_go_on_while_indexes_are_built() {
     let (data, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let hold = Hold(other.path().join("hold"));
-    let server = held_server(data.path(), &hold);
+    let server = held_server(data.path(), INDEX, &hold);
     let mut session = server.connect();
     std::thread::scope(|scope| {
         let altered = scope.spawn(|| server.connect().query_drop(ALTER));
@@ -138,7 +142,7 @@ fn hammer_taken(session: &mut mysql::Conn) {
 fn a_process_that_dies_while_it_builds_leaves_rows_and_no_index() {
     let (data, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let hold = Hold(other.path().join("hold"));
-    let server = held_server(data.path(), &hold);
+    let server = held_server(data.path(), INDEX, &hold);
     let port = server.port;
     let rows: Option<(i64, i64)> = std::thread::scope(|scope| {
         let altered = scope.spawn(move || connect_to(port).expect("connected").query_drop(ALTER));
@@ -158,4 +162,52 @@ fn a_process_that_dies_while_it_builds_leaves_rows_and_no_index() {
     assert!(!shown.contains("`u`") && !shown.contains("`k`"), "{shown}");
     session.query_drop(ALTER).unwrap();
     check(&mut session, &["u", "k", "c"]);
+}
+
+/// Rows of `t` refer to those of `p` by what `c` says.
+#[test]
+fn clients_go_on_while_a_foreign_key_is_validated() {
+    let (data, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let hold = Hold(other.path().join("hold"));
+    let server = held_server(data.path(), VALIDATE, &hold);
+    let mut session = server.connect();
+    session.query_drop("CREATE TABLE d.p (c VARCHAR(20) NOT NULL, n INT, UNIQUE KEY (c))").unwrap();
+    let add = "ALTER TABLE d.t ADD CONSTRAINT f FOREIGN KEY (c) REFERENCES d.p (c) ON DELETE CASCADE, LOCK = NONE";
+    let validated = |session: &mut mysql::Conn| match session.query_drop(add) {
+        Ok(()) => None,
+        Err(mysql::Error::MySqlError(error)) => Some(error.code),
+        Err(error) => panic!("{error}"),
+    };
+    session
+        .query_drop("INSERT INTO d.p VALUES ('c0', 0), ('c1', 0), ('c2', 0), ('c3', 0), ('c4', 0), ('c5', 0)")
+        .unwrap();
+    std::thread::scope(|scope| {
+        let altered = scope.spawn(|| server.connect().query_drop(add));
+        let hold = hold;
+        let altered = until_building(&server, altered);
+        // What clients write has no parent for a while; no row goes because its parent does.
+        hammer(server.port);
+        session.query_drop("DELETE FROM d.p WHERE c = 'c5'").unwrap();
+        assert_eq!(run(&mut session, "SELECT COUNT(*) > 0 FROM d.t WHERE c = 'c5'"), ["1"]);
+        session.query_drop("INSERT INTO d.p VALUES ('c5', 1), ('c6', 1), ('new', 1), ('in', 1), ('back', 1)").unwrap();
+        assert!(!altered.is_finished(), "it was held");
+        drop(hold);
+        altered.join().unwrap().unwrap();
+    });
+    let shown = run(&mut session, "SHOW CREATE TABLE d.t").join("");
+    assert!(shown.contains("CONSTRAINT `f` FOREIGN KEY (`c`) REFERENCES `p` (`c`) ON DELETE CASCADE"), "{shown}");
+    check(&mut session, &["c"]);
+    session.query_drop("DELETE FROM d.p WHERE c = 'c5'").unwrap();
+    assert_eq!(run(&mut session, "SELECT COUNT(*) FROM d.t WHERE c = 'c5'"), ["0"]);
+    // A row without a parent, and no key is left of the attempt.
+    session.query_drop("ALTER TABLE d.t DROP FOREIGN KEY f").unwrap();
+    session.query_drop("INSERT INTO d.t VALUES (90000, 7, 'nobody')").unwrap();
+    assert_eq!(validated(&mut session), Some(1452));
+    session.query_drop("DELETE FROM d.t WHERE a = 90000").unwrap();
+    server.kill();
+    let server = Rauk::start(data.path());
+    let mut session = server.connect();
+    assert!(!run(&mut session, "SHOW CREATE TABLE d.t").join("").contains("FOREIGN KEY"));
+    assert_eq!(validated(&mut session), None);
+    check(&mut session, &["c"]);
 }

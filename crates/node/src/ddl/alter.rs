@@ -6,32 +6,27 @@
 //! primary key, distribution): it fills a new table and puts it in the old one's place. Before the switch the new
 //! table's AUTO_INCREMENT counter goes above every number in it.
 
-use super::build::{self, Building, FILL_ROWS, Patience, Reader, duplicate_entry, fault_error};
+use super::build::{self, Building, FILL_ROWS, Patience, Reader, duplicate_entry};
 use super::cluster::{self, Place};
 use super::online::{Work, building_definition};
-use super::{Exclusive, entering, foreign};
+use super::{Exclusive, entering, foreign, validating};
 use crate::commit::group::yield_once;
 use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
 use crate::executor::Class;
 use crate::locks::metadata::DdlWait;
 use crate::node::Node;
-use crate::table::building::{Building as KeptByWriters, refused_schema};
+use crate::table::building::{Building as KeptByWriters, notes_schema};
 use crate::table::{TableInfo, entries};
 use crate::transaction::InsertOutcome;
 use rauk_kernel::budget::Purpose;
 use rauk_kernel::{RowId, Stop};
-use rauk_log::fault;
 use rauk_manage::JobStep;
 use rauk_types::{ForeignKey, IndexId, MysqlError, RowLayout, TableId, TableSchema, Value};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Rows put into a new ordered index in one hold of a partition.
 const INDEX_SLICE: usize = 64;
-
-/// Between looks whether a test still holds a build.
-const HELD: Duration = Duration::from_millis(5);
 
 /// Turns a row of the old table, one value a column, into one of the new.
 pub type Convert<'a> = dyn FnMut(&[Value]) -> Result<Vec<Value>, MysqlError> + Send + 'a;
@@ -59,14 +54,14 @@ impl Database {
         let mut new = next_version(&old.schema, new);
         let children = follow(node, old, &mut new, wait)?;
         let what = format!("ALTER TABLE {}.{}", new.database, new.name);
-        // One more for the rows that an index refuses.
+        let added = added_keys(&old.schema, &new, wait);
+        // One more for the notes of writers.
         let uniques = Plan::fresh(&new);
-        let builds = uniques + usize::from(uniques > 0);
+        let builds = uniques + usize::from(uniques > 0 || !added.is_empty());
         let mut building = Building::start(node, what, new.id, builds)?;
         let mut reserved = building.job.builds.clone().into_iter();
         let mut ids = || reserved.next().expect("one for each table was reserved");
         let Plan { new, fresh, made, dropped } = Plan::make(old, new, &mut ids);
-        let added = added_keys(&old.schema, &new, wait);
 
         made.iter().for_each(|s| building.make(s));
         let online = building_definition(&old.schema, &new, &added, wait.meanwhile).map(Arc::new);
@@ -76,17 +71,22 @@ impl Database {
         for unique in info.uniques.iter().filter(|u| fresh.contains(&u.id)) {
             node.tables.publish_hidden(unique.entries.clone());
         }
-        let kept = online.as_ref().filter(|_| !fresh.is_empty()).map(|definition| {
-            let schema = Arc::new(refused_schema(&old.schema, ids()));
+        let needs_writers = !fresh.is_empty() || !added.is_empty();
+        let kept = online.as_ref().filter(|_| needs_writers).map(|definition| {
+            let schema = Arc::new(notes_schema(&old.schema, ids()));
             building.make(&schema);
-            let refused = node.info_of_new(schema, &[]);
-            node.tables.publish_hidden(refused.clone());
+            let notes = node.info_of_new(schema, &[]);
+            node.tables.publish_hidden(notes.clone());
             let entries_of = |id| {
                 let unique = info.uniques.iter().find(|u| u.entries.schema.id == id);
                 unique.expect("it was just made").entries.clone()
             };
-            let kept = KeptByWriters::new(definition.clone(), &fresh, refused, entries_of);
+            let kept = KeptByWriters::new(definition.clone(), &old.schema, &fresh, notes.clone(), entries_of);
             building.keep(&old.shared, kept.clone());
+            for parent in validating::parents(node, definition, &old.schema) {
+                let at_parent = KeptByWriters::at_parent(definition, &old.schema, &parent.schema, &notes);
+                building.keep(&parent.shared, at_parent);
+            }
             kept
         });
         building.step(JobStep::Filling)?;
@@ -109,11 +109,13 @@ impl Database {
                 wait.unless_killed(filled).await?;
             }
         }
-        wait.unless_killed(foreign::validate(node, old, &info, &added)).await?;
+        if online.is_none() {
+            wait.unless_killed(foreign::validate(node, old, &info, &added)).await?;
+        }
         work.building().filled().await?;
         wait.unless_killed(work.held().have_alone_again(node, wait.limit)).await?;
         if let Some(kept) = &kept
-            && wait.unless_killed(entering::refused(node, old, kept, &mut patience)).await? > 0
+            && wait.unless_killed(entering::look_at_notes(node, old, kept, &mut patience)).await? > 0
         {
             node.group.flush_all().await?;
         }
@@ -422,11 +424,7 @@ fn altered_info(node: &Node, old: &TableInfo, new: &Arc<TableSchema>, made: &[Ar
 /// Fills an ordered index in every partition, slice by slice.
 async fn build_ordered(node: &Arc<Node>, table: &TableSchema, index: IndexId) -> Result<(), NodeError> {
     for partition in 0..node.partition_count() {
-        fault::point("node.ddl.index").map_err(fault_error)?;
-        while fault::holds("node.ddl.index") {
-            node.check_running()?;
-            node.runtime.sleep(HELD).await;
-        }
+        build::at_point(node, "node.ddl.index").await?;
         let mut next = Some(RowId(0));
         while let Some(from) = next {
             let built = node

@@ -29,8 +29,8 @@ pub(super) struct Building {
     made: Vec<TableId>,
     /// What an altered table goes back to.
     restore: Option<Arc<TableSchema>>,
-    /// What writers keep meanwhile, at this table.
-    kept: Option<(Arc<TableShared>, Arc<KeptByWriters>)>,
+    /// What writers see to meanwhile, at these tables; all have one table of notes.
+    kept: Vec<(Arc<TableShared>, Arc<KeptByWriters>)>,
     ended: bool,
 }
 
@@ -39,7 +39,7 @@ impl Building {
     pub fn start(node: &Arc<Node>, what: String, table: TableId, builds: usize) -> Result<Building, NodeError> {
         let applied = node.change_catalog(&Command::StartJob { what, table, builds: builds as u32 })?;
         let job = *applied.job.expect("a started job is told");
-        Ok(Building { node: node.clone(), job, made: Vec::new(), restore: None, kept: None, ended: false })
+        Ok(Building { node: node.clone(), job, made: Vec::new(), restore: None, kept: Vec::new(), ended: false })
     }
 
     pub fn node(&self) -> &Arc<Node> {
@@ -58,20 +58,21 @@ impl Building {
         self.node.alter_in_partitions(new);
     }
 
-    /// From here on every writer keeps what is being built. The table is held alone, and is so again when this ends.
+    /// From here on every writer of a table sees to what is being built. The table is held alone, and is so again when
+    /// this ends.
     pub fn keep(&mut self, shared: &Arc<TableShared>, building: Arc<KeptByWriters>) {
         shared.building.set(Some(building.clone()));
-        self.kept = Some((shared.clone(), building));
+        self.kept.push((shared.clone(), building));
     }
 
     /// Unless it has ended well, its tables are not to go while users may be at them.
     pub fn is_kept(&self) -> bool {
-        !self.ended && self.kept.is_some()
+        !self.ended && !self.kept.is_empty()
     }
 
-    /// Writers need not keep it any more.
+    /// Writers need not see to it any more.
     pub fn give_up(&self) {
-        if let Some((_, building)) = &self.kept {
+        for (_, building) in &self.kept {
             building.given_up.store(true, Ordering::Relaxed);
         }
     }
@@ -107,10 +108,11 @@ impl Building {
 
 impl Drop for Building {
     fn drop(&mut self) {
-        if let Some((shared, building)) = &self.kept {
-            shared.building.set(None);
-            self.node.tables.retract(building.refused.schema.id);
-            self.node.drop_in_partitions(building.refused.schema.id);
+        self.kept.iter().for_each(|(shared, _)| shared.building.set(None));
+        if let Some((_, building)) = self.kept.first() {
+            let notes = building.notes.schema.id;
+            self.node.tables.retract(notes);
+            self.node.drop_in_partitions(notes);
         }
         if self.ended {
             return;
@@ -132,6 +134,19 @@ impl Drop for Building {
 /// What a fault point gave, as an error that a client can get.
 pub(super) fn fault_error(error: std::io::Error) -> NodeError {
     NodeError::DiskFull(error.to_string())
+}
+
+/// Between looks whether a test still holds a build.
+const HELD: Duration = Duration::from_millis(5);
+
+/// Where a build may fail in a test, or is held until the test lets it go on.
+pub(super) async fn at_point(node: &Node, name: &'static str) -> Result<(), NodeError> {
+    fault::point(name).map_err(fault_error)?;
+    while fault::holds(name) {
+        node.check_running()?;
+        node.runtime.sleep(HELD).await;
+    }
+    Ok(())
 }
 
 fn internal(node: &Arc<Node>, table: &Arc<TableInfo>) -> Transaction {

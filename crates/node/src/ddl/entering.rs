@@ -9,16 +9,22 @@
 //! [`KEY`] and then gives its rows back, to try again one by one.
 //!
 //! *Duplicates are found where they stay.* A row whose key another row has is refused here with 1062, for both are
-//! committed. A writer whose key is taken notes that ([`Building::refused`]), and its row is looked at again: what is
+//! committed. A writer whose key is taken notes that ([`Note::Refused`]), and its row is looked at again: what is
 //! not a duplicate any more is entered.
+//!
+//! *Notes* are taken away in the transaction that looks at what they say, and before it looks: a writer that leaves the
+//! same note waits for that transaction, and then there is a new one. Those about foreign keys are
+//! [`super::validating`]'s.
 
 use super::build::{self, Patience, Reader, duplicate_entry};
+use super::validating::{self, Seen};
 use crate::commit::group::yield_once;
 use crate::database::TableHandle;
 use crate::error::NodeError;
 use crate::node::Node;
-use crate::table::building::{Building, refused_base};
-use crate::table::{TableInfo, entries};
+use crate::table::TableInfo;
+use crate::table::building::{Building, Note};
+use crate::transaction::Transaction;
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_types::ValueRef;
 use std::sync::Arc;
@@ -28,41 +34,44 @@ use std::time::Duration;
 const ROWS: (usize, usize) = (64, 16);
 /// The longest wait for a lock while others are held; in a cluster, for one call.
 const KEY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
-/// So many refused rows may be left to be looked at while the table is held alone.
+/// So many notes may be left to be looked at while the table is held alone.
 const FEW: usize = 100;
 
-/// Enters all rows of a table into the index tables that are being built on it.
+/// Enters all rows of a table into the index tables that are being built on it, and validates its new foreign keys.
 pub(super) async fn fill(
     node: &Arc<Node>,
     table: &Arc<TableInfo>,
     building: &Building,
     patience: &mut Patience,
 ) -> Result<(), NodeError> {
-    let primary = building.schema.key_def(building.schema.primary());
-    let mut reader = Reader::beside_writers(node, table, &building.schema);
-    let mut bases: Vec<Vec<u8>> = Vec::new();
-    while reader.next().await? {
-        bases.clear();
-        for row in reader.rows() {
-            let mut base = Vec::new();
-            primary.encode_row(&row, &mut base);
-            bases.push(base);
+    if !building.uniques.is_empty() {
+        let primary = building.schema.key_def(building.schema.primary());
+        let mut reader = Reader::beside_writers(node, table, &building.schema);
+        let mut bases: Vec<Vec<u8>> = Vec::new();
+        while reader.next().await? {
+            bases.clear();
+            for row in reader.rows() {
+                let mut base = Vec::new();
+                primary.encode_row(&row, &mut base);
+                bases.push(base);
+            }
+            enter_all(node, table, building, &bases, patience).await?;
         }
-        enter_all(node, table, building, &bases, patience).await?;
     }
-    while refused(node, table, building, patience).await? > FEW {}
+    validating::validate_beside(node, table, building, patience).await?;
+    while look_at_notes(node, table, building, patience).await? > FEW {}
     Ok(())
 }
 
-/// Looks at the rows that writers noted as refused; gives how many there were.
-pub(super) async fn refused(
+/// Looks at what writers have noted; gives how many notes there were.
+pub(super) async fn look_at_notes(
     node: &Arc<Node>,
     table: &Arc<TableInfo>,
     building: &Building,
     patience: &mut Patience,
 ) -> Result<usize, NodeError> {
     let mut notes: Vec<Vec<u8>> = Vec::new();
-    let mut reader = Reader::beside_writers(node, &building.refused, &building.refused.schema);
+    let mut reader = Reader::beside_writers(node, &building.notes, &building.notes.schema);
     while reader.next().await? {
         for row in reader.rows() {
             let ValueRef::Bytes(note) = row.get(0) else { unreachable!("a note is bytes") };
@@ -70,22 +79,50 @@ pub(super) async fn refused(
         }
     }
     for note in &notes {
-        enter_all(node, table, building, &[refused_base(note).to_vec()], patience).await?;
+        let note = Note::decode(note);
         loop {
-            match take_away(node, building, note).await {
+            match look_at(node, table, building, &note).await {
                 Ok(()) => break,
                 Err(error) => patience.again(node, error).await?,
             }
         }
+        patience.went_on();
+        yield_once().await;
     }
     Ok(notes.len())
 }
 
-async fn take_away(node: &Arc<Node>, building: &Building, note: &[u8]) -> Result<(), NodeError> {
-    let mut txn = build::filling(node, &building.refused);
-    let place = entries::locate(&building.refused, note);
-    txn.drop_note(&building.refused, &place).await?;
-    txn.commit_without_waiting().await
+/// One transaction: takes a note away, and sees to what it says.
+async fn look_at(
+    node: &Arc<Node>,
+    table: &Arc<TableInfo>,
+    building: &Building,
+    note: &Note<'_>,
+) -> Result<(), NodeError> {
+    let mut txn = beside_writers(node, table, building);
+    txn.drop_note(building, note).await?;
+    let seen = match *note {
+        Note::Refused { base, .. } => {
+            enter_row(&mut txn, table, building, base, WaitPolicy::Wait).await?;
+            Seen::Kept
+        }
+        Note::Orphan { reference, base } => {
+            validating::check_row(&mut txn, table, building, reference.into(), base).await?
+        }
+        Note::Left { reference, key, children } => {
+            validating::check_left(&mut txn, table, building, reference.into(), key, children).await?
+        }
+    };
+    validating::end(txn, building, seen).await
+}
+
+/// A transaction that gives way to those of users, with the tables of a build and of its new foreign keys.
+pub(super) fn beside_writers(node: &Arc<Node>, table: &Arc<TableInfo>, building: &Building) -> Transaction {
+    let wait = if node.cluster().is_some() { KEY.1 } else { KEY.0 };
+    let mut txn = build::giving_way(node, table, wait);
+    building.tables().for_each(|info| txn.borrow_table(info.clone()));
+    validating::parents(node, &building.schema, &table.schema).into_iter().for_each(|info| txn.borrow_table(info));
+    txn
 }
 
 /// Enters rows, which are named by their primary keys, as they are now.
@@ -123,38 +160,48 @@ async fn enter_some(
     building: &Building,
     bases: &[Vec<u8>],
 ) -> Result<usize, NodeError> {
-    let wait = if node.cluster().is_some() { KEY.1 } else { KEY.0 };
-    let mut txn = build::giving_way(node, table, wait);
-    building.tables().for_each(|info| txn.borrow_table(info.clone()));
-    let handle = TableHandle::new(table.clone());
+    let mut txn = beside_writers(node, table, building);
     let mut done = 0;
     for base in bases {
         let policy = if done == 0 { WaitPolicy::Wait } else { WaitPolicy::NoWait };
-        let mut keys: Vec<(usize, Vec<u8>)> = Vec::new();
-        let see = |row: Option<rauk_types::RowView<'_>>| {
-            let Some(row) = row else { return };
-            for (number, unique) in building.uniques.iter().enumerate() {
-                unique.keys.for_each_unique(&row, |key| keys.push((number, key.to_vec())));
-            }
-        };
-        match txn.get(&handle, base, Some((LockMode::Shared, policy)), see).await {
+        match enter_row(&mut txn, table, building, base, policy).await {
             Err(NodeError::NoWait) if done > 0 => break,
-            seen => seen?,
-        }
-        for (number, key) in &keys {
-            let unique = &building.uniques[*number];
-            if !txn.enter_if_free(unique, key, base).await? {
-                let index = building.schema.index(unique.id).expect("it is being built");
-                let shared = Some((LockMode::Shared, WaitPolicy::Wait));
-                let error = txn.get(&handle, base, shared, |row| {
-                    let row = row.expect("it is locked");
-                    duplicate_entry(&building.schema, index, |column| row.get(column).to_owned())
-                });
-                return Err(error.await?);
-            }
+            entered => entered?,
         }
         done += 1;
     }
     txn.commit_without_waiting().await?;
     Ok(done)
+}
+
+/// Enters a row, which is locked for that, as it is now; nothing if it is gone.
+async fn enter_row(
+    txn: &mut Transaction,
+    table: &Arc<TableInfo>,
+    building: &Building,
+    base: &[u8],
+    policy: WaitPolicy,
+) -> Result<(), NodeError> {
+    let handle = TableHandle::new(table.clone());
+    let mut keys: Vec<(usize, Vec<u8>)> = Vec::new();
+    let see = |row: Option<rauk_types::RowView<'_>>| {
+        let Some(row) = row else { return };
+        for (number, unique) in building.uniques.iter().enumerate() {
+            unique.keys.for_each_unique(&row, |key| keys.push((number, key.to_vec())));
+        }
+    };
+    txn.get(&handle, base, Some((LockMode::Shared, policy)), see).await?;
+    for (number, key) in &keys {
+        let unique = &building.uniques[*number];
+        if !txn.enter_if_free(unique, key, base).await? {
+            let index = building.schema.index(unique.id).expect("it is being built");
+            let shared = Some((LockMode::Shared, WaitPolicy::Wait));
+            let error = txn.get(&handle, base, shared, |row| {
+                let row = row.expect("it is locked");
+                duplicate_entry(&building.schema, index, |column| row.get(column).to_owned())
+            });
+            return Err(error.await?);
+        }
+    }
+    Ok(())
 }

@@ -5,7 +5,8 @@
 //! ([`crate::table::relations`]). One that renames a table, or a column that others refer to, has the children alone: their declarations are rewritten in
 //! the same change of the catalog. All checks are made under these locks, by the newest definitions; SQL checks only what the statement itself says.
 //!
-//! A new foreign key is validated while child and parent are held alone: all rows of the child, a batch at a time, look for their parents.
+//! Rows are validated beside their writers ([`super::validating`]). Where that cannot be ([`super::online`]), child and parent are held alone meanwhile, and all
+//! rows of the child, a batch at a time, look for their parents.
 
 use super::build::{Patience, Reader, filling};
 use crate::bulk::Keys;
@@ -326,14 +327,14 @@ pub(super) async fn validate(
     Ok(())
 }
 
-fn missing_parent(key: &ForeignKey, child: &TableSchema) -> Result<(), NodeError> {
+pub(super) fn missing_parent(key: &ForeignKey, child: &TableSchema) -> Result<(), NodeError> {
     let constraint = key.described(child);
     let text = format!("Cannot add or update a child row: a foreign key constraint fails {constraint}");
     refuse(codes::NO_REFERENCED_ROW_2, text)
 }
 
 /// The parent's key of a child row; `None` when a part of it is NULL.
-fn key_of(row: &RowView<'_>, columns: &[usize], index: &ParentIndex, parent: &TableInfo) -> Option<Vec<u8>> {
+pub(super) fn key_of(row: &RowView<'_>, columns: &[usize], index: &ParentIndex, parent: &TableInfo) -> Option<Vec<u8>> {
     let values: Vec<ValueRef<'_>> = columns.iter().map(|&at| row.get(at)).collect();
     if values.iter().any(|value| value.is_null()) {
         return None;
@@ -346,7 +347,7 @@ fn key_of(row: &RowView<'_>, columns: &[usize], index: &ParentIndex, parent: &Ta
 }
 
 /// Whether a parent row has each of these keys.
-async fn all_there(
+pub(super) async fn all_there(
     node: &Arc<Node>,
     parent: &Arc<TableInfo>,
     index: &ParentIndex,

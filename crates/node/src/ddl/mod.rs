@@ -21,6 +21,7 @@ mod histograms;
 pub mod locking;
 mod online;
 mod tables;
+pub(crate) mod validating;
 mod views;
 
 pub use alter::{Convert, Look};

@@ -1,4 +1,4 @@
-//! Indexes that are built while readers and writers go on.
+//! Indexes that are built, and foreign keys that are validated, while readers and writers go on.
 //!
 //! The DDL has its tables alone twice, each time for as long as a few commands to the catalog take. Under the first
 //! lock the partitions get a definition that has the new indexes beside the old ones ([`building_definition`]): from
@@ -12,6 +12,9 @@
 //! filled in or not.
 //!
 //! *Unique indexes* are kept by the transactions of writers, and filled by others beside them: [`super::entering`].
+//!
+//! *Foreign keys* are validated when the new indexes are filled ([`super::validating`]). The parents are held alone and
+//! reserved with the table, so their writers too see to it.
 //!
 //! *Old snapshots* may use the new index: the versions that they see have entries like all others. Those that a
 //! partition had thrown away before the index came, or while it was filled, nobody may need; whoever reads at a time
@@ -28,23 +31,30 @@ use crate::error::NodeError;
 use crate::locks::metadata::{LOOK, Meanwhile, Turns};
 use crate::node::Node;
 use crate::table::TableInfo;
-use rauk_types::{ForeignKey, TableSchema};
+use crate::table::relations::ParentIndex;
+use rauk_types::foreign::child_index;
+use rauk_types::{Column, ForeignKey, TableSchema};
 use std::time::Duration;
 
-/// The definition that partitions have while new indexes are filled with users in: the old one, and the new indexes.
-/// `None`: the change is made with the table held alone, since it has none, or what they index is not in the rows as
-/// they are written now.
+/// The definition that partitions have while new indexes are filled, and new foreign keys (`added`) validated, with users
+/// in: the old one, and behind what it has the new indexes and foreign keys. `None`: the change is made with the table
+/// held alone, since it has none, or what they index is not in the rows as they are written now.
 pub(super) fn building_definition(
     old: &TableSchema,
     new: &TableSchema,
     added: &[ForeignKey],
     meanwhile: Meanwhile,
 ) -> Option<TableSchema> {
-    if meanwhile == Meanwhile::Nobody || !added.is_empty() {
+    if meanwhile == Meanwhile::Nobody {
         return None;
     }
     let mut building = old.clone();
     let mut any = false;
+    let kept_at = |column: &Column| {
+        let before = old.columns.iter().position(|c| c.id == column.id)?;
+        let same = &old.columns[before];
+        (same.ty == column.ty && same.generated == column.generated).then_some(before)
+    };
     for index in new.indexes.iter().filter(|i| i.has_entries() || i.is_guarded()) {
         match building.indexes.iter_mut().find(|i| i.id == index.id) {
             Some(kept) if kept.is_guarded() != index.is_guarded() => return None,
@@ -53,16 +63,24 @@ pub(super) fn building_definition(
             None => {
                 let mut index = index.clone();
                 for part in &mut index.parts {
-                    let column = &new.columns[part.column];
-                    let before = old.columns.iter().position(|c| c.id == column.id)?;
-                    let same = &old.columns[before];
-                    if same.ty != column.ty || same.generated != column.generated {
-                        return None;
-                    }
-                    part.column = before;
+                    part.column = kept_at(&new.columns[part.column])?;
                 }
                 building.indexes.push(index);
             }
+        }
+        any = true;
+    }
+    for key in added {
+        for at in key.positions(new) {
+            kept_at(&new.columns[at])?;
+        }
+        building.foreign_keys.push(key.clone());
+        // A key to the table itself looks for parents in what is there now.
+        if key.is_parent(new) && ParentIndex::of(key, &building, old).is_none()
+            || key.is_parent(new) != key.is_parent(old)
+            || child_index(&building, &key.positions(&building)).is_none()
+        {
+            return None;
         }
         any = true;
     }
@@ -117,8 +135,8 @@ fn undo(building: Building, held: Exclusive) {
 /// For how long the users of a table are waited for before the node is asked whether it still runs.
 const UNDO: Duration = Duration::from_secs(5);
 
-/// Whether readers and writers go on while a change of a definition fills indexes; `false`: it has the table alone if
-/// it fills any. `checks`: its new foreign keys are validated.
+/// Whether readers and writers go on while a change of a definition fills indexes and validates foreign keys; `false`:
+/// it has the table alone if it does. `checks`: its new foreign keys are validated.
 pub fn is_online(old: &TableSchema, new: &TableSchema, checks: bool) -> bool {
     let added: Vec<ForeignKey> =
         new.foreign_keys.iter().filter(|key| checks && !old.foreign_keys.contains(key)).cloned().collect();

@@ -61,13 +61,14 @@ pub struct Reference {
 
 impl Reference {
     pub fn all_of(schema: &TableSchema) -> Vec<Reference> {
-        let of = |key: &rauk_types::ForeignKey| {
-            let columns = key.positions(schema);
-            let index = child_index(schema, &columns).map(|index| (index.id, schema.key_def(index)));
-            let distribution = distribution(schema, &columns);
-            Reference { columns, index, distribution }
-        };
-        schema.foreign_keys.iter().map(of).collect()
+        schema.foreign_keys.iter().map(|key| Reference::of(schema, key)).collect()
+    }
+
+    pub fn of(schema: &TableSchema, key: &rauk_types::ForeignKey) -> Reference {
+        let columns = key.positions(schema);
+        let index = child_index(schema, &columns).map(|index| (index.id, schema.key_def(index)));
+        let distribution = distribution(schema, &columns);
+        Reference { columns, index, distribution }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Writes keep the unique indexes that a DDL is filling meanwhile ([`crate::table::building`]).
+//! Writes keep the unique indexes that a DDL is filling meanwhile ([`crate::table::building`]). What they do for new
+//! foreign keys is [`super::new_references`].
 //!
 //! As with an index that is there, the row is written first and then its entries, in the same transaction. Two things
 //! are otherwise. The index has holes: what a row's entry says is looked at before it is deleted, since the entry under
@@ -13,7 +14,7 @@ use super::{Transaction, View};
 use crate::ddl::duplicate_entry;
 use crate::error::NodeError;
 use crate::ops::operation::Op;
-use crate::table::building::{Building, refused_key};
+use crate::table::building::{Building, Note};
 use crate::table::{TableInfo, UniqueIndex, entries};
 use rauk_kernel::ReadAt;
 use rauk_types::{MysqlError, Value};
@@ -44,7 +45,8 @@ impl Transaction {
                 unless_gone(table, &building, entered)?;
             }
         }
-        Ok(())
+        let noted = self.note_orphan(&building, None, (row, base)).await;
+        unless_gone(table, &building, noted)
     }
 
     /// A row was deleted.
@@ -56,7 +58,8 @@ impl Transaction {
                 unless_gone(table, &building, left)?;
             }
         }
-        Ok(())
+        let noted = self.note_left(&building, row, None).await;
+        unless_gone(table, &building, noted)
     }
 
     /// A row has become another one; each has its primary key.
@@ -80,7 +83,12 @@ impl Transaction {
                 unless_gone(table, &building, entered)?;
             }
         }
-        Ok(())
+        let noted = async {
+            self.note_orphan(&building, Some((old, old_base)), (new, new_base)).await?;
+            self.note_left(&building, old, Some(new)).await
+        };
+        let noted = noted.await;
+        unless_gone(table, &building, noted)
     }
 
     async fn enter_key(
@@ -97,13 +105,19 @@ impl Transaction {
         let index = building.schema.index(unique.id).expect("it is being built");
         let error = duplicate_entry(&building.schema, index, |column| row[column].clone());
         let message = MysqlError::from(error).message;
-        let refused = &building.refused;
-        // Once for each row and key: nobody else has the row, so nobody is waited for.
-        let which = refused_key(unique.id, key, base);
-        let place = entries::locate(refused, &which);
-        let bytes = entries::encode(refused, &which, message.as_bytes());
+        self.note(building, Note::Refused { index: unique.id, key, base }, message.as_bytes()).await
+    }
+
+    /// Leaves a note, unless there is the same.
+    pub(super) async fn note(&mut self, building: &Building, note: Note<'_>, text: &[u8]) -> Result<(), NodeError> {
+        let notes = &building.notes;
+        let note = note.encode();
+        let place = entries::locate(notes, &note);
+        let bytes = entries::encode(notes, &note, text);
         let partition = self.node.partition_of(place.bucket);
-        self.write_one(refused, partition, NEWEST, Op::Insert { key: place.key(), row: &bytes }).await?;
+        self.ensure_txn();
+        // The same may be about to be taken away: then that is waited for.
+        self.write_one(notes, partition, NEWEST, Op::Insert { key: place.key(), row: &bytes }).await?;
         Ok(())
     }
 
@@ -131,11 +145,12 @@ impl Transaction {
         }
     }
 
-    /// Takes a note of a refused row away.
-    pub(crate) async fn drop_note(&mut self, refused: &TableInfo, place: &entries::Entry) -> Result<(), NodeError> {
+    /// Takes a note away.
+    pub(crate) async fn drop_note(&mut self, building: &Building, note: &Note<'_>) -> Result<(), NodeError> {
+        let place = entries::locate(&building.notes, &note.encode());
         let partition = self.node.partition_of(place.bucket);
         self.ensure_txn();
-        self.write_one(refused, partition, NEWEST, Op::Delete { key: place.key() }).await?;
+        self.write_one(&building.notes, partition, NEWEST, Op::Delete { key: place.key() }).await?;
         Ok(())
     }
 

@@ -223,7 +223,7 @@ impl Transaction {
     }
 
     /// A table by its name, used; `None` when there is none.
-    async fn use_named(&mut self, database: &str, name: &str) -> Result<Option<Arc<TableInfo>>, NodeError> {
+    pub(super) async fn use_named(&mut self, database: &str, name: &str) -> Result<Option<Arc<TableInfo>>, NodeError> {
         loop {
             let Some(info) = self.node.tables.by_name(database, name) else { return Ok(None) };
             if let Some(used) = self.use_info(info).await? {
@@ -369,7 +369,7 @@ impl Transaction {
         if known.locked.contains(&place) {
             return Ok(true);
         }
-        let found = self.find_parent(&parent, &place.2, values).await?;
+        let found = self.find_parent(&parent, &place.2, parent.distribution_of(values)).await?;
         let known = self.known.get_or_insert_default();
         if found && known.locked.len() < KNOWN {
             known.locked.insert(place);
@@ -377,7 +377,14 @@ impl Transaction {
         Ok(found)
     }
 
-    async fn find_parent(&mut self, parent: &Parent, key: &[u8], values: &[ValueRef<'_>]) -> Result<bool, NodeError> {
+    /// Whether there is a row with this key of the index that parents are found by; it is locked then. `distribution`: its
+    /// distribution key, where that is known.
+    pub(super) async fn find_parent(
+        &mut self,
+        parent: &Parent,
+        key: &[u8],
+        distribution: Option<Vec<u8>>,
+    ) -> Result<bool, NodeError> {
         let lock = (LockMode::KeyShare, WaitPolicy::Wait);
         let seen = |row: Option<RowView<'_>>| row.is_some();
         let table = &parent.table;
@@ -400,7 +407,6 @@ impl Transaction {
                 found
             }
             ParentKey::First(id) => {
-                let distribution = parent.distribution.as_ref().map(|known| distribution_key(known, values));
                 let mut cursor = ScanCursor::over(table.clone(), rows_of(id, key, distribution, lock));
                 let mut batch = ScanBatch::default();
                 self.next_rows(&mut cursor, 1, &mut batch).await?;
@@ -553,7 +559,7 @@ impl Transaction {
         Ok(Some(Changed { table, old, new: Some(new), depth, updated }))
     }
 
-    async fn next_rows(
+    pub(super) async fn next_rows(
         &mut self,
         cursor: &mut ScanCursor,
         rows: usize,
@@ -582,12 +588,18 @@ impl Transaction {
 }
 
 impl Parent {
-    fn of(key: &rauk_types::ForeignKey, child: &TableSchema, table: Arc<TableInfo>) -> Option<Parent> {
+    pub(super) fn of(key: &rauk_types::ForeignKey, child: &TableSchema, table: Arc<TableInfo>) -> Option<Parent> {
         let index = ParentIndex::of(key, child, &table.schema)?;
         let (ParentKey::Whole(id) | ParentKey::First(id)) = index.key;
         let key = table.schema.key_def(table.schema.index(id)?);
         let distribution = distribution(&table.schema, &index.columns);
         Some(Parent { table, index, key, distribution })
+    }
+
+    /// The distribution key of a row with these values, where they decide it and it helps to find the row.
+    pub(super) fn distribution_of(&self, values: &[ValueRef<'_>]) -> Option<Vec<u8>> {
+        let ParentKey::First(_) = self.index.key else { return None };
+        self.distribution.as_ref().map(|known| distribution_key(known, values))
     }
 }
 
@@ -611,7 +623,12 @@ fn children_of(
 }
 
 /// The rows whose key in an index begins so.
-fn rows_of(index: IndexId, key: &[u8], distribution: Option<Vec<u8>>, lock: (LockMode, WaitPolicy)) -> ScanSpec {
+pub(super) fn rows_of(
+    index: IndexId,
+    key: &[u8],
+    distribution: Option<Vec<u8>>,
+    lock: (LockMode, WaitPolicy),
+) -> ScanSpec {
     let mut above = key.to_vec();
     let bounded = prefix_successor(&mut above);
     ScanSpec {

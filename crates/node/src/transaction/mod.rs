@@ -44,6 +44,7 @@ mod insert_many;
 mod interrupt;
 mod lookup;
 mod many;
+mod new_references;
 mod own;
 mod parents;
 mod read;

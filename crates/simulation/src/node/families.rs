@@ -3,6 +3,10 @@
 //! A child refers to its parent by the primary key (cascades), by a unique index (SET NULL, cascades on update) and by an index that is not unique
 //! (RESTRICT). Clients insert, change and delete rows of both tables with keys from a small range, so that they meet. The promise: at every moment, in
 //! every snapshot and after every crash, no child refers to a parent that is not there.
+//!
+//! Children of another table, the *wards*, have a foreign key only now and then: it is added while clients write, who do
+//! not care for it as long as it is not there, and dropped again. The promise holds for whoever reads them under a
+//! definition that has it.
 use super::client::{Client, collect, everything};
 use super::tables::{self, columns, index, key, table, values};
 use rand::Rng;
@@ -13,12 +17,19 @@ use rauk_types::error::codes;
 use rauk_types::schema::IndexKind;
 use rauk_types::{ColumnId, DataType, ForeignKey, IndexId, ReferenceAction, TableSchema, Value};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 pub const PARENTS: &str = "parents";
 pub const CHILDREN: &str = "children";
+pub const WARDS: &str = "wards";
+/// The foreign key of the wards.
+const GUARDIAN: &str = "by_guardian";
+const DDL_WAIT: Duration = Duration::from_millis(500);
 const IDS: i64 = 8;
 const CHILD_IDS: i64 = 24;
 const KINDS: i64 = 4;
+/// So few that the key can often be added.
+const WARD_IDS: i64 = 3;
 
 /// id, code (unique), kind (indexed).
 pub fn parents() -> TableSchema {
@@ -52,9 +63,15 @@ pub fn children() -> TableSchema {
     TableSchema { foreign_keys, ..table(CHILDREN, columns, indexes) }
 }
 
+/// id, and the code of a parent.
+fn wards() -> TableSchema {
+    let columns = columns(&[("id", DataType::BIGINT, false), ("guardian", DataType::BIGINT, true)]);
+    table(WARDS, columns, vec![index(1, "guardian", IndexKind::Ordered, &[1])])
+}
+
 /// Makes the tables, as far as they are not there.
 pub async fn prepare(db: &Database) -> Result<(), NodeError> {
-    for schema in [parents(), children()] {
+    for schema in [parents(), children(), wards()] {
         if db.table(tables::DATABASE, &schema.name).is_err() {
             db.create_table(schema).await?;
         }
@@ -68,7 +85,9 @@ pub async fn run(mut client: Client, count: u64) {
         let mut session = client.another();
         let options = session.options();
         let interrupt = options.interrupt.clone();
-        if client.rng.random_bool(0.8) {
+        if client.rng.random_bool(0.06) {
+            redefine(&mut session).await;
+        } else if client.rng.random_bool(0.8) {
             client.session(interrupt, change(&mut session, options)).await;
         } else {
             audit(&mut session, options).await;
@@ -107,12 +126,64 @@ async fn change(client: &mut Client, mut options: TxnOptions) {
     }
 }
 
+/// Adds the foreign key of the wards, or drops it; or their index with it.
+async fn redefine(client: &mut Client) {
+    let Ok(table) = client.table(WARDS) else { return };
+    let mut new = (**table.schema()).clone();
+    let adds = new.foreign_keys.is_empty();
+    if adds {
+        let actions = [ReferenceAction::Restrict, ReferenceAction::Cascade, ReferenceAction::SetNull];
+        new.foreign_keys.push(ForeignKey {
+            name: GUARDIAN.to_string(),
+            columns: vec![ColumnId(1)],
+            parent_database: tables::DATABASE.to_string(),
+            parent_table: PARENTS.to_string(),
+            parent_columns: vec!["code".to_string()],
+            on_delete: actions[client.rng.random_range(0..3)],
+            on_update: ReferenceAction::Cascade,
+        });
+        if new.indexes.len() == 1 {
+            new.indexes.push(index(1, "guardian", IndexKind::Ordered, &[1]));
+        }
+    } else {
+        new.foreign_keys.clear();
+        if client.rng.random_bool(0.3) {
+            new.indexes.truncate(1);
+        }
+    }
+    match client.db.alter_table(&table, new, DDL_WAIT).await {
+        Ok(()) if adds => client.counts.add("guardians checked"),
+        Ok(()) => {}
+        Err(error) if adds && is_violation(&error) => client.counts.add("ward without guardian"),
+        Err(error) => client.note(&error),
+    }
+}
+
+/// Writes a ward; without the foreign key, its guardian may be anybody.
+async fn write_ward(client: &mut Client, txn: &mut Transaction) -> Result<(), NodeError> {
+    let table = client.table(WARDS)?;
+    txn.use_table(&table).await?;
+    let id = client.rng.random_range(0..WARD_IDS);
+    let code = if client.rng.random_bool(0.5) { Value::Null } else { Value::Int(client.rng.random_range(0..IDS)) };
+    let row = vec![Value::Int(id), code];
+    let lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
+    let found = txn.get(&table, &key(&table, id), lock, |row| row.map(|row| values(&table, &row))).await?;
+    match found {
+        None => txn.insert(&table, &row).await.map(|_| ()),
+        Some(old) if client.rng.random_bool(0.5) => txn.delete(&table, &old).await.map(|_| ()),
+        Some(old) => txn.update(&table, &old, &row).await.map(|_| ()),
+    }
+}
+
 fn is_violation(error: &NodeError) -> bool {
     let codes = [codes::ROW_IS_REFERENCED_2, codes::NO_REFERENCED_ROW_2, codes::FOREIGN_DUPLICATE_KEY];
     matches!(error, NodeError::Refused(refused) if codes.contains(&refused.code))
 }
 
 async fn statement(client: &mut Client, txn: &mut Transaction) -> Result<(), NodeError> {
+    if client.rng.random_bool(0.2) {
+        return write_ward(client, txn).await;
+    }
     let of_parents = client.rng.random_bool(0.5);
     let table = client.table(if of_parents { PARENTS } else { CHILDREN })?;
     txn.use_table(&table).await?;
@@ -171,13 +242,13 @@ async fn audit(client: &mut Client, options: TxnOptions) {
     let mut txn = client.db.begin(TxnOptions { isolation, ..options });
     let first = client.rng.random_bool(0.5);
     match read(client, &mut txn, first).await {
-        Ok((parents, children)) => {
+        Ok(rows) => {
             // What was read under locks that have died counts for nothing.
             if let Err(error) = txn.commit().await {
                 return client.note(&error);
             }
             client.counts.add("family audit");
-            compare(&parents, &children).unwrap_or_else(|what| panic!("an audit at {isolation:?}: {what}"));
+            rows.compare().unwrap_or_else(|what| panic!("an audit at {isolation:?}: {what}"));
         }
         Err(error) => {
             client.answer_error(&mut txn, &error).await;
@@ -188,7 +259,23 @@ async fn audit(client: &mut Client, options: TxnOptions) {
 
 type Rows = Vec<Vec<Value>>;
 
-async fn read(client: &mut Client, txn: &mut Transaction, parents_first: bool) -> Result<(Rows, Rows), NodeError> {
+/// What one transaction has read.
+struct Families {
+    parents: Rows,
+    children: Rows,
+    /// Read under a definition that has their foreign key.
+    wards: Option<Rows>,
+}
+
+async fn read(client: &mut Client, txn: &mut Transaction, parents_first: bool) -> Result<Families, NodeError> {
+    // The definition under which the wards are read is the transaction's from its first statement on.
+    let table = client.table(WARDS)?;
+    txn.begin_statement();
+    txn.use_table(&table).await?;
+    let wards = match table.schema().foreign_keys.is_empty() {
+        true => None,
+        false => Some(collect(txn, &table, everything(None), 10).await?),
+    };
     let mut read = [Rows::new(), Rows::new()];
     for at in if parents_first { [0, 1] } else { [1, 0] } {
         let table = client.table([PARENTS, CHILDREN][at])?;
@@ -199,7 +286,7 @@ async fn read(client: &mut Client, txn: &mut Transaction, parents_first: bool) -
         client.rest().await;
     }
     let [parents, children] = read;
-    Ok((parents, children))
+    Ok(Families { parents, children, wards })
 }
 
 async fn all(
@@ -213,16 +300,24 @@ async fn all(
     collect(txn, table, everything(index), batch).await
 }
 
-fn compare(parents: &[Vec<Value>], children: &[Vec<Value>]) -> Result<(), String> {
-    let integer = |value: &Value| value.as_ref().as_integer();
-    for (column, of_parent) in [(1, 0), (2, 1), (3, 2)] {
-        let there: BTreeSet<i128> = parents.iter().filter_map(|row| integer(&row[of_parent])).collect();
-        let orphan = children.iter().find(|row| integer(&row[column]).is_some_and(|value| !there.contains(&value)));
-        if let Some(orphan) = orphan {
-            return Err(format!("the child {orphan:?} has no parent by column {column}; there are {parents:?}"));
+impl Families {
+    fn compare(&self) -> Result<(), String> {
+        let wards = self.wards.iter().map(|wards| (wards, 1, 1));
+        for (rows, column, of_parent) in
+            [(&self.children, 1, 0), (&self.children, 2, 1), (&self.children, 3, 2)].into_iter().chain(wards)
+        {
+            let integer = |value: &Value| value.as_ref().as_integer();
+            let there: BTreeSet<i128> = self.parents.iter().filter_map(|row| integer(&row[of_parent])).collect();
+            let orphan = rows.iter().find(|row| integer(&row[column]).is_some_and(|value| !there.contains(&value)));
+            if let Some(orphan) = orphan {
+                let (parents, count) = (&self.parents, orphan.len());
+                return Err(format!(
+                    "the row {orphan:?} of {count} columns has no parent by column {column}; there are {parents:?}"
+                ));
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// What is there.
@@ -230,8 +325,11 @@ pub async fn check(db: &Database) -> Result<Result<(), String>, NodeError> {
     let mut txn = db.begin(TxnOptions::default());
     let parents = all(&mut txn, &db.table(tables::DATABASE, PARENTS)?, None, 100).await?;
     let children = all(&mut txn, &db.table(tables::DATABASE, CHILDREN)?, None, 100).await?;
+    let table = db.table(tables::DATABASE, WARDS)?;
+    let wards = all(&mut txn, &table, None, 100).await?;
     txn.commit().await?;
-    Ok(compare(&parents, &children))
+    let wards = (!table.schema().foreign_keys.is_empty()).then_some(wards);
+    Ok(Families { parents, children, wards }.compare())
 }
 
 #[cfg(test)]
@@ -242,10 +340,15 @@ mod tests {
     fn orphans_are_found() {
         let int = |values: &[Option<i64>]| values.iter().map(|v| v.map_or(Value::Null, Value::Int)).collect::<Vec<_>>();
         let parents = [int(&[Some(1), Some(10), None]), int(&[Some(2), None, Some(3)])];
+        let compared = |children: &[Vec<Value>], wards: Option<Rows>| {
+            Families { parents: parents.to_vec(), children: children.to_vec(), wards }.compare()
+        };
         let good = [int(&[Some(1), Some(1), None, Some(3)]), int(&[Some(2), None, Some(10), None])];
-        assert_eq!(compare(&parents, &good), Ok(()));
-        assert!(compare(&parents, &[int(&[Some(1), Some(3), None, None])]).is_err());
-        assert!(compare(&parents, &[int(&[Some(1), None, Some(2), None])]).is_err());
-        assert!(compare(&parents, &[int(&[Some(1), None, None, Some(1)])]).is_err());
+        assert_eq!(compared(&good, None), Ok(()));
+        assert_eq!(compared(&good, Some(vec![int(&[Some(1), Some(10)]), int(&[Some(2), None])])), Ok(()));
+        assert!(compared(&[int(&[Some(1), Some(3), None, None])], None).is_err());
+        assert!(compared(&[int(&[Some(1), None, Some(2), None])], None).is_err());
+        assert!(compared(&[int(&[Some(1), None, None, Some(1)])], None).is_err());
+        assert!(compared(&good, Some(vec![int(&[Some(1), Some(11)])])).is_err());
     }
 }

@@ -32,8 +32,16 @@ fn seeds() {
     ] {
         assert!(all.get(what).is_some_and(|&count| count > 0), "{what} did not happen: {all:?}");
     }
-    for what in ["family commit", "family refused", "family audit", "parent deleted", "parent changed", "child changed"]
-    {
+    for what in [
+        "family commit",
+        "family refused",
+        "family audit",
+        "parent deleted",
+        "parent changed",
+        "child changed",
+        "guardians checked",
+        "ward without guardian",
+    ] {
         assert!(all.get(what).is_some_and(|&count| count > 0), "{what} did not happen: {all:?}");
     }
     for what in ["bulk write", "bulk left", "bulk read", "register transaction", "registers compared"] {

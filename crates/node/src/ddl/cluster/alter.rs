@@ -4,7 +4,7 @@
 //! own rows and while users go on ([`crate::ddl::online`]), or with the tables held alone: its partitions have a
 //! definition with the new indexes during the job (and still have what it drops, in case that the old one comes back).
 //! A new unique index is filled by transactions, into a hidden index table whose partitions see all that could collide,
-//! wherever the rows are.
+//! wherever the rows are. New foreign keys are validated by the statement, beside the writers of all processes.
 
 use super::{Held, Place, describe};
 use crate::ddl::alter::{Convert, Look, Plan, added_keys, between, copy_rows, follow, look_at_rows, next_version};
@@ -18,7 +18,7 @@ use crate::member::catalog::intents::Own;
 use crate::member::nothing_seen;
 use crate::member::signal::Signal;
 use crate::node::Node;
-use crate::table::building::refused_schema;
+use crate::table::building::notes_schema;
 use crate::table::{TableInfo, UniqueIndex};
 use futures::future::{Either, join_all, select};
 use rauk_log::fault;
@@ -47,7 +47,8 @@ pub async fn alter_table(
     let had = |id| old.schema.index(id).is_some_and(IndexSchema::has_entries);
     let built = new.indexes.iter().any(|i| i.has_entries() && !had(i.id));
     let mut again = Again { tries: 0, patience: Patience::with_users(wait.limit) };
-    if Plan::fresh(&new) == 0 && !built {
+    let is_online = building_definition(&old.schema, &new, &added, wait.meanwhile).is_some();
+    if Plan::fresh(&new) == 0 && !built && !is_online {
         let Plan { new, dropped, .. } = Plan::make(old, new, || unreachable!("no table is made"));
         wait.unless_killed(validate(node, old, &new, &added)).await?;
         let replace = std::iter::once(new).chain(children).collect();
@@ -64,8 +65,8 @@ pub async fn alter_table(
             let is_online = online.is_some();
             let definition = online.or_else(|| built.then(|| between(&old.schema, &plan.new))).map(Arc::new);
             let mut tables = plan.made.clone();
-            if is_online && !plan.fresh.is_empty() {
-                tables.push(Arc::new(refused_schema(&old.schema, ids())));
+            if is_online && (!plan.fresh.is_empty() || !added.is_empty()) {
+                tables.push(Arc::new(notes_schema(&old.schema, ids())));
             }
             (tables, definition.into_iter().collect(), (plan, is_online))
         })
@@ -75,22 +76,24 @@ pub async fn alter_table(
                 held.let_users_in(wait.meanwhile).await?;
                 fault::point("node.ddl.cluster.open").map_err(build::fault_error)?;
             }
-            fill_indexes(&job, &plan, built, is_online, &mut again.patience).await?;
-            validate(node, old, &plan.new, &added).await?;
+            fill_indexes(&job, &plan, built, is_online, !added.is_empty(), &mut again.patience).await?;
+            if !is_online {
+                validate(node, old, &plan.new, &added).await?;
+            }
             job.covered().await
         };
         match wait.unless_killed(filled).await {
             Ok(()) => {
                 if is_online {
                     wait.unless_killed(held.have_alone_again(wait.limit)).await?;
-                    wait.unless_killed(look_at_refused(&job, &mut again.patience)).await?;
+                    wait.unless_killed(look_at_notes(&job, &mut again.patience)).await?;
                 }
                 let replace = std::iter::once(plan.new).chain(children).collect();
                 return job.switch(plan.dropped, plan.made, replace).await;
             }
             Err(error) => {
                 // What writers keep is not to go while they are at it; if they stay, they hear of it.
-                if held.is_open() && !plan.fresh.is_empty() {
+                if held.is_open() && (!plan.fresh.is_empty() || !added.is_empty()) {
                     let _ = wait.unless_killed(held.have_alone_again(wait.limit)).await;
                 }
                 job.give_up(error, &mut again).await?
@@ -99,11 +102,11 @@ pub async fn alter_table(
     }
 }
 
-/// Rows that writers noted as refused by what was filled, while the table is held alone.
-async fn look_at_refused(job: &Job<'_>, patience: &mut Patience) -> Result<(), NodeError> {
+/// What writers noted, while the tables are held alone.
+async fn look_at_notes(job: &Job<'_>, patience: &mut Patience) -> Result<(), NodeError> {
     let table = &job.held.tables[0];
     let Some(kept) = table.shared.building.get() else { return Ok(()) };
-    match entering::refused(job.held.place.node, table, &kept, patience).await? {
+    match entering::look_at_notes(job.held.place.node, table, &kept, patience).await? {
         0 => Ok(()),
         _ => job.covered().await,
     }
@@ -138,12 +141,13 @@ async fn fill_indexes(
     plan: &Plan,
     ordered: bool,
     is_online: bool,
+    validates: bool,
     patience: &mut Patience,
 ) -> Result<(), NodeError> {
     if ordered {
         job.wait_filled().await?;
     }
-    if is_online && !plan.fresh.is_empty() {
+    if is_online && (!plan.fresh.is_empty() || validates) {
         let table = &job.held.tables[0];
         // If it is not there any more the group has ended the job.
         let kept = table.shared.building.get().ok_or(NodeError::LockTimeout)?;

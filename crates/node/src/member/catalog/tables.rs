@@ -8,9 +8,10 @@
 //! on*: a changed table has been locked alone on this process by its DDL's intent, and its version moves before the locks are given back.
 
 use super::fills::{Fills, Item, fill_now};
+use crate::ddl::validating;
 use crate::executor::Class;
 use crate::node::Node;
-use crate::table::building::{Building, REFUSED};
+use crate::table::building::{Building, NOTES};
 use crate::table::counter::table_of_counter;
 use crate::table::{TableInfo, TableShared};
 use rauk_kernel::RowId;
@@ -145,30 +146,36 @@ async fn bring(
     }
 }
 
-/// Unique indexes that jobs fill while their tables are used are kept by all writers here. What begins does so before
-/// the locks of its intent are given back, and what has been switched ends so too.
+/// What jobs build while their tables are used is seen to by all writers here: of the tables that are altered, and of
+/// those that their new foreign keys refer to. What begins does so before the locks of its intent are given back, and what
+/// has been switched ends so too.
 fn keep_builds(node: &Arc<Node>, catalog: &Catalog) {
     let mut kept: BTreeSet<TableId> = BTreeSet::new();
     for job in catalog.jobs() {
         let base_of =
-            |t: &Arc<TableSchema>| t.entry_of.filter(|(_, index)| *index == REFUSED).map(|(base, _)| (base, t.id));
-        let Some((base, refused)) = job.tables.iter().find_map(base_of) else { continue };
+            |t: &Arc<TableSchema>| t.entry_of.filter(|(_, index)| *index == NOTES).map(|(base, _)| (base, t.id));
+        let Some((base, notes)) = job.tables.iter().find_map(base_of) else { continue };
         let definition = job.definitions.iter().find(|definition| definition.id == base);
-        let (Some(table), Some(refused), Some(definition)) =
-            (node.tables.by_id(base), node.tables.by_id(refused), definition)
+        let (Some(table), Some(notes), Some(definition)) =
+            (node.tables.by_id(base), node.tables.by_id(notes), definition)
         else {
             continue;
         };
-        kept.insert(base);
+        let parents = validating::parents(node, definition, &table.schema);
+        kept.extend([base].into_iter().chain(parents.iter().map(|parent| parent.schema.id)));
         let slot = &table.shared.building;
-        if slot.get().is_some_and(|building| building.refused.schema.id == refused.schema.id) {
+        if slot.get().is_some_and(|building| building.notes.schema.id == notes.schema.id) {
             continue;
         }
         let is_built =
             |index: &&IndexSchema| index.entry_table.is_some_and(|id| job.tables.iter().any(|built| built.id == id));
         let fresh: Vec<IndexId> = definition.indexes.iter().filter(is_built).map(|index| index.id).collect();
         let entries_of = |id| node.tables.by_id(id).expect("what a job builds is in the cache");
-        slot.set(Some(Building::new(definition.clone(), &fresh, refused, entries_of)));
+        for parent in &parents {
+            let at_parent = Building::at_parent(definition, &table.schema, &parent.schema, &notes);
+            parent.shared.building.set(Some(at_parent));
+        }
+        slot.set(Some(Building::new(definition.clone(), &table.schema, &fresh, notes, entries_of)));
     }
     for table in node.tables.all() {
         if table.shared.building.is_some() && !kept.contains(&table.schema.id) {

@@ -1,10 +1,10 @@
 //! What ALGORITHM and LOCK demand of a change of a table: kept, or an error before anything has changed.
 //!
 //! A change of the definition alone (columns that come and go, names, options, keys that go) takes no time that depends
-//! on the rows: it is INSTANT, and fits every LOCK. An index over columns that are there is filled while readers and
-//! writers go on, unless LOCK says that they are to wait ([`meanwhile`]). What else fills an index, checks rows or
-//! writes them again has the table alone while it runs: that is EXCLUSIVE and nothing less. Rows that are converted are
-//! what MySQL calls COPY.
+//! on the rows: it is INSTANT, and fits every LOCK. An index over columns that are there is filled, and a foreign key over
+//! them validated, while readers and writers go on, unless LOCK says that they are to wait ([`meanwhile`]). What else
+//! fills an index, checks rows or writes them again has the table alone while it runs: that is EXCLUSIVE and nothing
+//! less. Rows that are converted are what MySQL calls COPY.
 //!
 //! LOCK = SHARED and EXCLUSIVE of a change of the definition alone are kept, since nobody sees a moment between before
 //! and after.
@@ -22,7 +22,7 @@ fn looks_at_rows(old: &TableSchema, new: &TableSchema) -> bool {
     makes_index || makes_foreign_key || needs_rewrite(old, new)
 }
 
-/// Who may use the table while an index is filled.
+/// Who may use the table while an index is filled or a foreign key is validated.
 pub fn meanwhile(demands: &Demands) -> Meanwhile {
     match demands.lock {
         Some("EXCLUSIVE") => Meanwhile::Nobody,

@@ -117,7 +117,12 @@ fn algorithm_and_lock_are_kept_or_refused() {
         "LOCK=NONE is not supported. Reason: COPY algorithm requires a lock. Try LOCK=SHARED.",
     );
     t.code("ALTER TABLE t ADD d INT, ALGORITHM = INSTANT, LOCK = NONE", 1221);
-    t.code("ALTER TABLE t ADD FOREIGN KEY (b) REFERENCES t (a), LOCK = SHARED", 1845);
+    t.error(
+        "ALTER TABLE t ADD e INT, ADD FOREIGN KEY (e) REFERENCES t (a), LOCK = SHARED",
+        1845,
+        "LOCK=SHARED is not supported for this operation. Try LOCK=EXCLUSIVE.",
+    );
+    t.code("ALTER TABLE t ADD FOREIGN KEY (b) REFERENCES t (a), ALGORITHM = INSTANT", 1845);
     // Nothing has changed by what was refused.
     t.expect("SHOW COLUMNS FROM t", &["a|int|NO|PRI|NULL|", "b|int|YES||NULL|", "c|int|YES||NULL|"]);
     t.ok("ALTER TABLE t MODIFY b BIGINT UNSIGNED, ALGORITHM = COPY, LOCK = EXCLUSIVE");
@@ -126,6 +131,10 @@ fn algorithm_and_lock_are_kept_or_refused() {
     t.ok("CREATE INDEX j ON t (b, c) ALGORITHM = INPLACE LOCK = NONE");
     t.ok("ALTER TABLE t ADD KEY k (d, b), RENAME COLUMN c TO d, LOCK = SHARED");
     t.ok("CREATE UNIQUE INDEX u ON t (b, a) ALGORITHM = INPLACE LOCK = NONE");
+    t.ok("CREATE TABLE p (a BIGINT UNSIGNED PRIMARY KEY)");
+    t.code("ALTER TABLE t ADD FOREIGN KEY (b) REFERENCES p (a), LOCK = NONE", 1452);
+    t.ok("INSERT INTO p VALUES (1)");
+    t.ok("ALTER TABLE t ADD FOREIGN KEY (b) REFERENCES p (a), ALGORITHM = INPLACE, LOCK = NONE");
     t.ok("ALTER TABLE t ADD l TEXT");
     t.ok("ALTER TABLE t ADD FULLTEXT (l), ALGORITHM = INPLACE, LOCK = NONE");
 }
