@@ -893,3 +893,93 @@ fn many_keys_of_other_nodes_are_one_message_a_partition() {
     });
     cluster.end();
 }
+
+/// Rows of a statement go to each partition together: a message for many rows, not one for each; what is taken is left to
+/// the statement, and what is undone is gone everywhere.
+#[test]
+fn many_rows_are_inserted_together() {
+    let cluster = three(accounts("t"));
+    let Cluster { world, nodes, tables, .. } = &cluster;
+    let sent = || world.sent.load(std::sync::atomic::Ordering::Relaxed);
+    let every = |from: i64| -> Vec<Vec<rauk_types::Value>> { ids(from, from + 400) };
+    block_on(async {
+        let mut expected = Vec::new();
+        for (n, (node, table)) in nodes.iter().zip(tables).enumerate() {
+            let base = 1000 * n as i64;
+            let mut txn = begin_rr(&node.db, table).await;
+            let before = sent();
+            let mut rows = every(base);
+            let mut done = vec![false; 400];
+            txn.insert_many(table, &mut rows, &mut done).await.unwrap();
+            let many = sent() - before;
+            assert!(done.iter().all(|done| *done));
+            assert!(many < 100, "{many} messages for 400 rows with two keys each");
+            // It sees them, each by its keys.
+            txn.begin_statement();
+            assert_eq!(get(&mut txn, table, base + 399).await, Some(rows[399].clone()));
+            // A savepoint takes them back, and they can be brought again.
+            let savepoint = txn.savepoint();
+            let mut more = every(base + 400);
+            let mut done = vec![false; 400];
+            txn.insert_many(table, &mut more, &mut done).await.unwrap();
+            txn.rollback_to(savepoint);
+            txn.begin_statement();
+            assert_eq!(get(&mut txn, table, base + 500).await, None);
+            let mut done = vec![false; 400];
+            txn.insert_many(table, &mut more, &mut done).await.unwrap();
+            assert!(done.iter().all(|done| *done));
+            txn.commit().await.unwrap();
+            expected.extend(rows.into_iter().chain(more));
+        }
+        for (node, table) in nodes.iter().zip(tables) {
+            assert_eq!(contents(&node.db, table).await, expected);
+        }
+        // A primary key that is there: it is left, and so is what comes behind it in its partition.
+        let (db, table) = (&nodes[1].db, &tables[1]);
+        let mut txn = begin_rr(db, table).await;
+        let mut rows: Vec<_> = ids(5000, 5300);
+        rows[100] = account(7, 7, Some("another"));
+        let mut done = vec![false; 300];
+        txn.insert_many(table, &mut rows, &mut done).await.unwrap();
+        assert!(!done[100] && done[..100].iter().all(|done| *done));
+        assert!(done.iter().filter(|done| **done).count() > 150);
+        for (row, _) in rows.iter().zip(&done).filter(|(_, done)| !**done) {
+            let inserted = txn.insert(table, row).await.unwrap();
+            assert_eq!(inserted == InsertOutcome::Inserted, row[0] != int(7), "{row:?}");
+        }
+        txn.commit().await.unwrap();
+        // A unique key that is there undoes the call.
+        let mut txn = begin_rr(db, table).await;
+        let mut rows: Vec<_> = ids(6000, 6100);
+        rows[50][2] = text("code 007");
+        let mut done = vec![false; 100];
+        txn.insert_many(table, &mut rows, &mut done).await.unwrap();
+        assert!(!done.contains(&true));
+        txn.begin_statement();
+        assert_eq!(get(&mut txn, table, 6000).await, None);
+        txn.rollback();
+        // Two transactions that bring the same rows: one waits for the other, and finds them.
+        let (first, second) = (&nodes[0], &nodes[2]);
+        let mut txn = begin_rr(&first.db, &tables[0]).await;
+        let mut rows: Vec<_> = ids(8000, 8100);
+        let mut done = vec![false; 100];
+        txn.insert_many(&tables[0], &mut rows, &mut done).await.unwrap();
+        assert!(done.iter().all(|done| *done));
+        let options = TxnOptions { lock_wait_timeout: Duration::from_millis(100), ..TxnOptions::default() };
+        let mut other = second.db.begin(options);
+        other.use_table(&tables[2]).await.unwrap();
+        other.begin_statement();
+        let mut again = rows.clone();
+        let mut done = vec![false; 100];
+        let waited = other.insert_many(&tables[2], &mut again, &mut done).await;
+        assert_eq!(waited, Err(NodeError::LockTimeout));
+        other.rollback();
+        txn.commit().await.unwrap();
+        let mut other = begin_rr(&second.db, &tables[2]).await;
+        let mut done = vec![false; 100];
+        other.insert_many(&tables[2], &mut again, &mut done).await.unwrap();
+        assert!(!done.contains(&true));
+        other.rollback();
+    });
+    cluster.end();
+}

@@ -296,7 +296,7 @@ pub(crate) async fn copy_rows(
         let (mut from, mut most) = (0, pending.len());
         while from < pending.len() {
             let to = (from + most).min(pending.len());
-            match insert_rows(node, new, &pending[from..to]).await {
+            match insert_rows(node, new, &mut pending[from..to]).await {
                 Ok(None) => from = to,
                 Ok(Some((at, index))) => {
                     let index = new.schema.index(index).expect("the table's own index");
@@ -317,10 +317,12 @@ pub(crate) async fn copy_rows(
 async fn insert_rows(
     node: &Arc<Node>,
     table: &Arc<TableInfo>,
-    rows: &[Vec<Value>],
+    rows: &mut [Vec<Value>],
 ) -> Result<Option<(usize, IndexId)>, NodeError> {
     let mut txn = build::filling(node, table);
-    for (at, row) in rows.iter().enumerate() {
+    let mut done = vec![false; rows.len()];
+    txn.insert_many(&TableHandle::new(table.clone()), rows, &mut done).await?;
+    for (at, row) in rows.iter().enumerate().filter(|(at, _)| !done[*at]) {
         if let InsertOutcome::Duplicate { index, .. } = txn.insert_into(table, row).await? {
             return Ok(Some((at, index)));
         }

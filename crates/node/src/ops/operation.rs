@@ -119,6 +119,22 @@ pub enum Op<'a> {
         #[serde(skip)]
         change: Option<Change>,
     },
+    /// Inserts rows up to the first whose key is taken; gives how many.
+    InsertMany {
+        #[serde(borrow)]
+        rows: Vec<KeyedRow<'a>>,
+        /// How many are in.
+        done: u32,
+    },
+}
+
+/// A row that is to be inserted.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct KeyedRow<'a> {
+    #[serde(borrow)]
+    pub key: Key<'a>,
+    #[serde(with = "raw")]
+    pub row: &'a [u8],
 }
 
 /// What is to be done about the lock on a name.
@@ -195,6 +211,8 @@ pub enum Done {
     /// What the visitor saw is all.
     Seen,
     Is(bool),
+    /// How many rows.
+    Count(u32),
     Scanned(ScanEnd),
     Usage(TableUsage),
     /// Of a name.
@@ -242,12 +260,16 @@ impl Op<'_> {
         match self {
             Op::Scan(_) | Op::ScanKeys(_) | Op::LockRange { .. } | Op::LookUp(_) => Class::Scan,
             Op::ReadMany { keys, .. } | Op::LockMany { keys, .. } if keys.len() > 8 => Class::Scan,
+            Op::InsertMany { rows, .. } if rows.len() > 8 => Class::Scan,
             _ => Class::Point,
         }
     }
 
     pub fn writes(&self) -> bool {
-        matches!(self, Op::Insert { .. } | Op::Update { .. } | Op::Delete { .. } | Op::Change { .. })
+        matches!(
+            self,
+            Op::Insert { .. } | Op::InsertMany { .. } | Op::Update { .. } | Op::Delete { .. } | Op::Change { .. }
+        )
     }
 
     /// Whether it may leave locks or writes behind: it belongs to a transaction then.
@@ -279,7 +301,7 @@ impl Op<'_> {
         match self {
             Op::Scan(scan) | Op::ScanKeys(scan) => scan.position = ScanPosition::Start,
             Op::LookUp(lookup) => lookup.position = LookupPosition::default(),
-            Op::LockMany { done, .. } => *done = 0,
+            Op::LockMany { done, .. } | Op::InsertMany { done, .. } => *done = 0,
             _ => {}
         }
     }
@@ -355,6 +377,16 @@ pub fn run(
             Err(Stop::Duplicate) => Ok(Done::Is(false)),
             Err(stop) => Err(stop),
         },
+        Op::InsertMany { rows, done } => {
+            while let Some(KeyedRow { key, row }) = rows.get(*done as usize) {
+                match p.insert(table, key.bytes, key.hash, row, access) {
+                    Ok(()) => *done += 1,
+                    Err(Stop::Duplicate) => break,
+                    Err(stop) => return Err(stop),
+                }
+            }
+            Ok(Done::Count(*done))
+        }
         Op::Update { key, row } => p.update(table, key.bytes, key.hash, row, access).map(Done::Is),
         Op::Delete { key } => p.delete(table, key.bytes, key.hash, access).map(Done::Is),
         Op::Scan(Scan { request, position, slice, .. }) => {

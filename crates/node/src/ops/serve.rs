@@ -27,6 +27,8 @@ const MOST_BYTES: usize = 256 << 10;
 /// Entries visited in one hold, keys read in one request.
 const MOST_ENTRIES: u32 = 256;
 pub const MOST_KEYS: usize = 256;
+/// Rows that are inserted in one request, in one hold.
+pub const MOST_ROWS: usize = 128;
 /// Ranges looked up in one request.
 pub const MOST_SPANS: usize = 1024;
 /// Slices of a scan in one request: its answer has to come before the asker takes the request for lost.
@@ -165,6 +167,7 @@ async fn attempt(
         Op::ReadMany { keys, .. } | Op::LockMany { keys, .. } if keys.len() > MOST_KEYS => {
             return Err(Failure::Malformed);
         }
+        Op::InsertMany { rows, .. } if rows.len() > MOST_ROWS => return Err(Failure::Malformed),
         Op::LookUp(lookup) if lookup.spans.len() > MOST_SPANS => return Err(Failure::Malformed),
         Op::LookUp(lookup) => lookup.slice = lookup.slice.min(MOST_ENTRIES),
         Op::Change { program, change, .. } => *change = Change::read(node, program, info),

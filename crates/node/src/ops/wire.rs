@@ -96,6 +96,8 @@ pub enum Answer {
         position: LookupPosition,
         finished: bool,
     },
+    /// How many rows are in.
+    Count(u32),
 }
 
 /// Why an operation was not done; the transaction goes on unless said otherwise.
@@ -297,6 +299,7 @@ impl Answer {
         match done {
             Done::Seen => Answer::Seen(rows),
             Done::Is(yes) => Answer::Is(yes),
+            Done::Count(rows) => Answer::Count(rows),
             Done::Scanned(end) => {
                 let finished = end == ScanEnd::Finished;
                 match op {
@@ -349,6 +352,9 @@ pub fn decode<'a>(bytes: &'a [u8], table: &TableInfo, here: impl Fn(u16) -> bool
             | Op::Name { key, .. } => at_home(key),
             Op::ReadMany { keys, done } | Op::LockMany { keys, done, .. } => *done == 0 && keys.iter().all(at_home),
             Op::Insert { key, row } | Op::Update { key, row } => at_home(key) && fits(key, row),
+            Op::InsertMany { rows, done } => {
+                *done == 0 && rows.iter().all(|new| at_home(&new.key) && fits(&new.key, new.row))
+            }
             Op::Scan(scan) => scan.request.table == table.schema.id && scan.slice > 0,
             Op::ScanKeys(scan) => {
                 scan.request.table == table.schema.id && scan.slice > 0 && scan.request.lock.is_none()

@@ -693,6 +693,7 @@ pub(super) fn show(answer: Answer, op: &mut Op<'_>, table: &TableInfo, visit: &m
         (Answer::Is(yes), Op::LockAbsence { .. } | Op::Insert { .. } | Op::Update { .. } | Op::Delete { .. }) => {
             Ok(Done::Is(yes))
         }
+        (Answer::Count(done), Op::InsertMany { rows, .. }) if done as usize <= rows.len() => Ok(Done::Count(done)),
         (Answer::Scanned { rows, position, finished }, Op::ScanKeys(scan)) => {
             scan.position = position;
             all(Reader::new(rows).show_keys(visit))?;

@@ -1,16 +1,21 @@
 //! Inserts of many rows in one call, for statements that bring many.
 //!
-//! The rows are encoded into one buffer and sorted by partition; each partition that is idle takes up to
-//! [`rauk_kernel::MANY`] of them a hold; then the entries of unique indexes, in the same way. What is not so simple is
-//! left to the caller, who inserts it row by row ([`Transaction::insert`]): a row whose key is there, and whatever
-//! comes behind a partition that is busy or has no memory. Nothing waits here, and rows of one key are not passed by
-//! each other.
+//! The rows are encoded into one buffer and sorted by partition; each partition takes many of them together, and then
+//! the entries of unique indexes, in the same way.
 //!
-//! An entry that finds no place undoes the whole call, since writes are undone by their number and the rows of a call
-//! have one. Of a table with foreign keys the parents are locked first (`super::parents`); rows are written here up to
-//! the first whose parents are not all known to be locked.
+//! *On a node that is alone* a partition that is idle takes up to [`rauk_kernel::MANY`] rows a hold. What is not so
+//! simple is left to the caller, who inserts it row by row ([`Transaction::insert`]): a row whose key is there, and
+//! whatever comes behind a partition that is busy or has no memory. Nothing waits here.
 //!
-//! Left out altogether: temporary tables, and clusters, where only the parents are locked together.
+//! *In a cluster* up to [`MOST_ROWS`] rows are one operation ([`Op::InsertMany`]), so one question where another node
+//! leads the partition. It waits for locks as an insert of one row does, and ends before the first row whose key is
+//! there: that, and whatever comes behind it in its partition, is left to the caller.
+//!
+//! In both, rows of one key are not passed by each other. An entry that finds no place undoes the whole call, since
+//! writes are undone by their number and the rows of a call have one. Of a table with foreign keys the parents are
+//! locked first (`super::parents`); rows are written here up to the first whose parents are not all known to be locked.
+//!
+//! Left out: temporary tables, and tables on which something is being built ([`crate::table::building`]).
 
 use super::Transaction;
 use super::call::explain;
@@ -20,11 +25,20 @@ use crate::bulk::groups::Groups;
 use crate::database::TableHandle;
 use crate::error::NodeError;
 use crate::executor::Class;
+use crate::ops::operation::{Done, Key, KeyedRow, Op};
+use crate::ops::serve::MOST_ROWS;
 use crate::table::io::Written;
 use crate::table::{TableInfo, entries};
-use rauk_kernel::MANY;
+use rauk_kernel::{MANY, Verdict};
 use rauk_types::{Value, row};
 use smallvec::SmallVec;
+use std::collections::BTreeMap;
+
+/// Rows that a statement brings together.
+const ALONE: usize = 256;
+const IN_CLUSTER: usize = 1024;
+/// Bytes of rows in one operation of a cluster, or one row.
+const MOST_BYTES: usize = 256 << 10;
 
 /// Rows of one table with their keys, encoded one behind the other.
 #[derive(Default)]
@@ -43,8 +57,12 @@ impl Encoded {
 impl Transaction {
     /// Whether [`Transaction::insert_many`] can do anything for a table.
     pub fn takes_many(&self, table: &TableHandle) -> bool {
-        let stored_here = table.info().own.is_none() && self.node.cluster().is_none();
-        stored_here || self.has_parents(table)
+        table.info().own.is_none()
+    }
+
+    /// How many rows are worth to be brought together: in a cluster each partition's share is a question.
+    pub fn rows_together(&self) -> usize {
+        if self.node.cluster().is_some() { IN_CLUSTER } else { ALONE }
     }
 
     /// Inserts those of the rows that need no more than their place, and marks them in `done`. `rows`: the values of
@@ -59,15 +77,12 @@ impl Transaction {
         if !self.takes_many(table) {
             return Ok(());
         }
-        self.lock_parents(table, rows).await?;
-        if self.node.cluster().is_some() {
-            return Ok(());
-        }
         let info = table.info();
         // What is being built is kept row by row.
         if info.shared.building.is_some() {
             return Ok(());
         }
+        self.lock_parents(table, rows).await?;
         self.check_writable_table(info)?;
         self.check_killed()?;
         let columns = info.schema.columns.len();
@@ -146,6 +161,9 @@ impl Transaction {
     ) -> Result<u64, NodeError> {
         let node = self.node.clone();
         let groups = Groups::new(&node, info, &encoded.keys, done);
+        if node.cluster().is_some() {
+            return self.insert_in_cluster(info, encoded, are_entries, &groups, done).await;
+        }
         let (mut busy, mut all) = (None, 0);
         for group in groups.iter().filter(|group| group.len() > 0) {
             if busy == Some(group.partition) {
@@ -173,6 +191,48 @@ impl Transaction {
             }
             all += inserted as u64;
             self.worked(Class::Scan.weight()).await;
+        }
+        Ok(all)
+    }
+
+    /// The same, partition by partition, wherever each is led.
+    async fn insert_in_cluster(
+        &mut self,
+        info: &TableInfo,
+        encoded: &Encoded,
+        are_entries: bool,
+        groups: &Groups,
+        done: &mut [bool],
+    ) -> Result<u64, NodeError> {
+        let mut by_partition: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for group in groups.iter() {
+            let numbers = (0..group.len()).map(|i| groups.number(&group, i));
+            by_partition.entry(group.partition).or_default().extend(numbers);
+        }
+        let mut all = 0;
+        for (partition, numbers) in by_partition {
+            let mut left = &numbers[..];
+            while !left.is_empty() {
+                let mut bytes = 0;
+                let fit = left.iter().take(MOST_ROWS).take_while(|number| {
+                    let is_first = bytes == 0;
+                    bytes += encoded.image(**number).len() + encoded.keys.get(**number).len();
+                    is_first || bytes <= MOST_BYTES
+                });
+                let (some, rest) = left.split_at(fit.count());
+                let new =
+                    |&number: &usize| KeyedRow { key: Key::of(encoded.keys.get(number)), row: encoded.image(number) };
+                let mut op = Op::InsertMany { rows: some.iter().map(new).collect(), done: 0 };
+                let view = if are_entries { self.entry_view() } else { self.write_view() };
+                let Done::Count(inserted) = self.call(info, partition, view, &mut op, &mut |_| Verdict::Keep).await?
+                else {
+                    unreachable!("it gives a count");
+                };
+                let inserted = inserted as usize;
+                some[..inserted].iter().for_each(|number| done[*number] = true);
+                all += inserted as u64;
+                left = if inserted == some.len() { rest } else { &[] };
+            }
         }
         Ok(all)
     }

@@ -15,8 +15,6 @@ use crate::physical::model::{InsertPlan, OnDuplicate};
 use rauk_node::Transaction;
 use rauk_types::{IndexKind, MysqlError, Value};
 
-/// Rows that are gathered.
-const ROWS: usize = 256;
 /// Bytes of their values from which on no more are.
 const BYTES: usize = 128 << 10;
 
@@ -60,7 +58,7 @@ impl Insert<'_> {
         gathered.bytes += values.iter().map(|value| size_of::<Value>() + heap_length(value)).sum::<usize>();
         gathered.rows.push(values);
         gathered.numbers.push(number);
-        match gathered.rows.len() >= ROWS || gathered.bytes >= BYTES {
+        match gathered.rows.len() >= self.txn.rows_together() || gathered.bytes >= BYTES {
             true => self.write_gathered().await,
             false => Ok(()),
         }
