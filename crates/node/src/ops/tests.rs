@@ -1,6 +1,6 @@
 //! Operations as messages do what they do beside the partition; what comes damaged is refused; sessions keep their promises.
 
-use super::operation::{Done, Key, LookUp, Op, Scan, Seen, run};
+use super::operation::{Done, Key, KeyedRow, LookUp, Op, Scan, Seen, run};
 use super::serve::gather;
 use super::sessions::{IDLE, MOST_REMEMBERED, Session, Turn};
 use super::wire::{self, Answer, Failure, Gatherer, OpAnswer, Reader, Rows, Shown};
@@ -137,6 +137,7 @@ fn far(
         }
         Answer::Seen(rows) => Ok((Done::Seen, rows, ScanPosition::Start)),
         Answer::Is(yes) => Ok((Done::Is(yes), Rows::default(), ScanPosition::Start)),
+        Answer::Count(rows) => Ok((Done::Count(rows), Rows::default(), ScanPosition::Start)),
         Answer::Usage { .. } | Answer::Sifted { .. } | Answer::LookedUp { .. } | Answer::Owner(_) => {
             panic!("nobody asked")
         }
@@ -189,6 +190,34 @@ fn all_rows(lock: Option<(LockMode, WaitPolicy)>, index: Option<IndexId>) -> Sca
         covering: None,
         also: Arc::default(),
     }
+}
+
+/// Rows go in up to the first whose key is there; one with a key that is not its own is no operation.
+#[test]
+fn many_rows_go_in_up_to_the_first_that_is_taken() {
+    let table = table();
+    let mut p = partition(&table);
+    let txn = TxnRef::new(TxnId(1));
+    let (keys, rows): (Vec<_>, Vec<_>) = (0..6).map(|id| (key_of(&table, id), row_of(&table, id, "many"))).unzip();
+    let many = |numbers: &[usize]| {
+        let row = |&at: &usize| KeyedRow { key: Key::of(&keys[at]), row: &rows[at] };
+        Op::InsertMany { rows: numbers.iter().map(row).collect(), done: 0 }
+    };
+    let mut inserted = |op: &Op<'_>| far(&mut p, &table, &mut access(Some(&txn), None), op, 9).unwrap().0;
+    assert_eq!(inserted(&many(&[0, 1, 2])), Done::Count(3));
+    assert_eq!(inserted(&many(&[3, 1, 4])), Done::Count(1));
+    assert_eq!(inserted(&many(&[2, 5])), Done::Count(0));
+    assert_eq!(inserted(&many(&[])), Done::Count(0));
+    commit(&mut p, &txn, 5);
+    let read = Op::ReadMany { keys: keys.iter().map(|key| Key::of(key)).collect(), done: 0 };
+    let (_, seen, _) = far(&mut p, &table, &mut access(None, None), &read, 9).unwrap();
+    let there: Vec<bool> = names(seen, &table).iter().map(Option::is_some).collect();
+    assert_eq!(there, [true, true, true, true, false, false]);
+    let wrong = Op::InsertMany { rows: vec![KeyedRow { key: Key::of(&keys[4]), row: &rows[5] }], done: 0 };
+    assert!(wire::decode(&wire::encode(&wrong), &table, |_| true).is_none());
+    let begun = Op::InsertMany { rows: vec![KeyedRow { key: Key::of(&keys[4]), row: &rows[4] }], done: 1 };
+    assert!(wire::decode(&wire::encode(&begun), &table, |_| true).is_none());
+    assert!(wire::decode(&wire::encode(&many(&[4])), &table, |_| false).is_none());
 }
 
 #[test]
