@@ -12,6 +12,7 @@ mod changes;
 mod deciding;
 mod errors;
 mod evidence;
+mod functions;
 mod layers;
 mod names;
 mod orders;
