@@ -85,8 +85,18 @@ pub const KINDS: &[Kind] = &[
         test: Test::Answers(|e| {
             let has_json = |columns: Vec<&Column>| columns.iter().any(|column| column.kind.sql == "JSON");
             let all = || e.schema.tables.iter().flat_map(|table| &table.columns).collect();
+            let is_default = |expr: &Expr| matches!(expr, Expr::Literal { text, .. } if text == "DEFAULT");
             let is_missing = |column: &Column| match e.change() {
-                Statement::Insert { columns, .. } => needs_value(column) && !columns.contains(&column.name),
+                Statement::Insert { columns, source, .. } => {
+                    needs_value(column)
+                        && match (columns.iter().position(|name| *name == column.name), source) {
+                            (None, _) => true,
+                            (Some(at), Source::Rows(rows)) => {
+                                rows.iter().any(|row| row.get(at).is_some_and(is_default))
+                            }
+                            (Some(_), Source::Query(_)) => false,
+                        }
+                }
                 _ => false,
             };
             match e.category {
@@ -184,11 +194,8 @@ fn fewer_by_key(e: &Evidence<'_>, is_open: impl Fn(&Column) -> bool, may_be: imp
 /// What is stored differs, in columns of a kind where Rauk stores such a value, and in what is computed from them. How
 /// many rows are changed, and what is given back of them, follows from it.
 fn tables_go(e: &Evidence<'_>, is_open: impl Fn(&Column) -> bool, may_be: impl Fn(&Cell) -> bool) -> bool {
-    let is_computed = |table: &Table, column: &Column| {
-        let Some((text, _)) = &column.generated else { return false };
-        let reads = |name: &str| text.split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
-        table.columns.iter().any(|column| is_open(column) && reads(&column.name))
-    };
+    let is_computed =
+        |table: &Table, column: &Column| table.columns.iter().any(|other| is_open(other) && column.reads(&other.name));
     let goes = |table: &Table, at: usize, rauk: &Cell| {
         let Some(column) = table.columns.get(at) else { return false };
         is_open(column) && may_be(rauk) || is_computed(table, column)

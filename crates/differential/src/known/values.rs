@@ -19,7 +19,7 @@ pub const KINDS: &[Kind] = &[
                 _ => false,
             };
             let is_of_letters = || {
-                e.shows(at, &|expr| begins(expr, OF_LETTERS))
+                (e.is_generated(at) || e.shows(at, &|expr| begins(expr, OF_LETTERS)))
                     && (e.schema.variants && e.shows_column(at, &|column| column.class() == Class::Text)
                         || e.shows(at, &|expr| begins(expr, &["SPACE("])))
             };
@@ -78,10 +78,16 @@ pub const KINDS: &[Kind] = &[
         manual: "https://dev.mysql.com/doc/refman/8.0/en/year.html",
         test: Test::Value(|e, at, a, b| {
             let of = |kind: &'static str| e.shows_column(at, &|column| column.kind.sql.starts_with(kind));
-            let is_zero = |cell: &Cell| matches!(cell.as_deref(), Some(b"0000" | b"0"));
+            // Also inside of a text.
+            let are_zeros = || match (a, b) {
+                (Some(a), Some(b)) => {
+                    a != b && String::from_utf8_lossy(a) == String::from_utf8_lossy(b).replace("0000", "0")
+                }
+                _ => false,
+            };
             let is_cut = matches!(a.as_deref(), Some(b"127" | b"255")) && (of("TINYINT") || of("BOOL"));
             let is_day = || b.is_none() && number(a) == Some(0.0) && e.shows(at, &|expr| begins(expr, &["TO_DAYS("]));
-            (is_zero(a) && is_zero(b) || is_cut) && of("YEAR") || is_day()
+            (are_zeros() || is_cut) && of("YEAR") || is_day()
         }),
     },
     Kind {
