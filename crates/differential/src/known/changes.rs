@@ -34,13 +34,16 @@ pub const KINDS: &[Kind] = &[
     Kind {
         // A column that only ON DUPLICATE KEY UPDATE names is not given a value by the INSERT; MariaDB takes it for
         // one that is. A row that is set to what it was is not counted; MariaDB counts it where a column without a
-        // value is NULL before and behind.
+        // value is NULL before and behind. REPLACE with the row that is there counts it once: so it depends on the order
+        // of equal texts, which is open.
         name: "rows that collide",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/insert-on-duplicate.html",
         test: Test::Answers(|e| {
-            let (Some(table), Statement::Insert { columns, on_duplicate, .. }) = (e.target(), e.change()) else {
+            let (Some(table), Statement::Insert { verb, columns, source, on_duplicate, .. }) = (e.target(), e.change())
+            else {
                 return false;
             };
+            let is_replace = *verb == "REPLACE" && matches!(source, Source::Query(_)) && e.schema.variants;
             let is_missing = |name: &String| !columns.contains(name) && table.column(name).is_some_and(needs_value);
             match e.category {
                 Category::Code(_, 1364 | 1423) => on_duplicate.iter().any(|(name, _)| is_missing(name)),
@@ -49,9 +52,8 @@ pub const KINDS: &[Kind] = &[
                         Outcome::Done { affected, .. } => *affected,
                         _ => 0,
                     };
-                    !on_duplicate.is_empty()
-                        && counted(&e.answers.rauk) < counted(&e.answers.reference)
-                        && e.same_contents_by(Cell::clone)
+                    let is_less = counted(&e.answers.rauk) < counted(&e.answers.reference);
+                    (!on_duplicate.is_empty() && is_less || is_replace) && e.same_contents_by(Cell::clone)
                 }
                 _ => false,
             }

@@ -175,7 +175,7 @@ pub fn begins(expr: &Expr, with: &[&str]) -> bool {
 }
 
 /// Rows that are compared each with each at most.
-const PAIRED: usize = 3000;
+const PAIRED: usize = 8000;
 
 impl Evidence<'_> {
     /// Every row of MariaDB's has a row of Rauk's whose values are the same, or go with each other.

@@ -8,9 +8,9 @@ use crate::generate::forms::BITS;
 use crate::tree::{Body, Class, Expr, Query, Source, Statement};
 
 pub(super) const WORDS: &[fn(&mut Statement, &Names<'_>) -> bool] =
-    &[functions, least_dates, least_whole_dates, bits_in_texts, bits_of_groups];
+    &[functions, least_dates, least_whole_dates, bits_in_texts, numbers_of_groups];
 
-fn functions(statement: &mut Statement, _: &Names) -> bool {
+pub(super) fn functions(statement: &mut Statement, _: &Names) -> bool {
     // Before NULLIF is in other words.
     extremes_of_null(statement)
         | reworded(
@@ -125,7 +125,8 @@ fn least_dates_but(statement: &mut Statement, but: &[&str]) -> bool {
     })
 }
 
-/// The bytes of a BIT in a text, where NULLIF gives it. MariaDB has its digits there, and its bytes of the column alone.
+/// The bytes of a BIT in a text, where NULLIF, GREATEST or a choice gives it. MariaDB has its digits there, and its bytes
+/// of the column alone.
 fn bits_in_texts(statement: &mut Statement, names: &Names) -> bool {
     let is_bit = |expr: &Expr| names.column(expr).is_some_and(|column| column.kind.sql.starts_with("BIT"));
     each(statement, &mut |expr| {
@@ -135,12 +136,18 @@ fn bits_in_texts(statement: &mut Statement, names: &Names) -> bool {
         }
         let mut changed = Step::Same;
         for argument in arguments {
-            if let Expr::Form { form: form @ "NULLIF({0}, {1})", arguments, .. } = argument
-                && is_bit(&arguments[0])
-            {
-                *form = "IF({0} = {1}, NULL, CONCAT({0}))";
-                changed = Step::Changed;
-            }
+            let Expr::Form { form, arguments, .. } = argument else { continue };
+            let other = match *form {
+                "NULLIF({0}, {1})" if is_bit(&arguments[0]) => "IF({0} = {1}, NULL, CONCAT({0}))",
+                _ if !arguments.iter().all(is_bit) => continue,
+                "GREATEST({0}, {1})" => {
+                    "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL WHEN {0} > {1} THEN CONCAT({0}) ELSE CONCAT({1}) END"
+                }
+                "IFNULL({0}, {1})" | "COALESCE({0}, {1})" => "COALESCE(CONCAT({0}), CONCAT({1}))",
+                _ => continue,
+            };
+            *form = other;
+            changed = Step::Changed;
         }
         changed
     })
@@ -252,17 +259,20 @@ fn extremes_of_texts(statement: &mut Statement) -> bool {
     })
 }
 
-/// What a group gives is put into a BIT as the number that it is: from a derived table. MariaDB keeps what is computed
-/// beside its aggregates as text, whose bytes it takes for the bits.
-fn bits_of_groups(statement: &mut Statement, names: &Names) -> bool {
+/// What a group gives is put into a BIT, a YEAR or a column of members as the number that it is: from a derived table.
+/// MariaDB keeps what is computed beside its aggregates as text, whose bytes it takes for the bits.
+fn numbers_of_groups(statement: &mut Statement, names: &Names) -> bool {
     let Some(table) = names.target() else { return false };
     let change = match statement {
         Statement::ThroughView { change, .. } => &mut **change,
         other => other,
     };
     let Statement::Insert { columns, source: Source::Query(query), .. } = change else { return false };
-    let is_bit = |name: &String| table.column(name).is_some_and(|column| column.kind.sql.starts_with("BIT"));
-    if !columns.iter().any(is_bit) || !is_grouped(query) {
+    const NUMBERED: &[&str] = &["BIT", "YEAR", "ENUM", "SET"];
+    let is_numbered = |sql: &str| NUMBERED.iter().any(|kind| sql.starts_with(kind));
+    if !columns.iter().any(|name| table.column(name).is_some_and(|column| is_numbered(column.kind.sql)))
+        || !is_grouped(query)
+    {
         return false;
     }
     *query = layers::around(query, &mut 0);

@@ -164,9 +164,11 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
             Test::Warnings(is_meant) => match e.category {
                 Category::Code(reference, rauk) if rauk != 0 && e.is_change() => {
                     let mut warned = pair.warned_of(e.statement, reference != 0);
-                    let mut deciding = e.statement.clone();
-                    if deciding::deciding(&mut deciding, e.names) {
-                        warned.extend(pair.warned_of(&deciding, reference != 0));
+                    for reword in [deciding::deciding, words::compared_numbers] {
+                        let mut other = e.statement.clone();
+                        if reword(&mut other, e.names) {
+                            warned.extend(pair.warned_of(&other, reference != 0));
+                        }
                     }
                     is_meant(e, &warned, rauk)
                 }

@@ -62,7 +62,7 @@ pub const KINDS: &[Kind] = &[
         // is asked for. The largest TIME has no fraction. A value that a frame loses is not in BIT_OR any more. A
         // product of DOUBLEs has all its digits where it is counted. Functions of the zero date that is the least of a
         // group are what they are of any zero date: NULL, but 0 of its parts. NULLIF of a BIT is its bytes in a text.
-        // What a function gives beside an aggregate is a number for a BIT.
+        // What a function gives beside an aggregate is a number for a BIT or YEAR.
         name: "functions in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/functions.html",
         test: Test::Words(functions::WORDS),
@@ -100,7 +100,7 @@ pub const KINDS: &[Kind] = &[
         // DECIMAL in MariaDB. It does not see that 0 - -9223372036854775808 leaves it.
         name: "whole numbers of a range",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/out-of-range-and-overflow.html",
-        test: Test::Words(&[signed_mixes, negative_subtrahends]),
+        test: Test::Words(&[signed_mixes, negative_subtrahends, subtrahends_in_steps, subtrahends_of_functions]),
     },
 ];
 
@@ -192,7 +192,7 @@ fn texts_of_members(statement: &mut Statement, names: &Names) -> bool {
 }
 
 /// Numbers that are compared are no columns whose type MariaDB gives to what stands beside them.
-fn compared_numbers(statement: &mut Statement, names: &Names) -> bool {
+pub(super) fn compared_numbers(statement: &mut Statement, names: &Names) -> bool {
     each(statement, &mut |expr| {
         let Expr::Form { class: Class::Boolean, arguments, form } = expr else { return Step::Same };
         let is_comparison = ["=", "<", ">", "BETWEEN", " IN "].iter().any(|operator| form.contains(operator));
@@ -481,6 +481,22 @@ fn negative_subtrahends(statement: &mut Statement, _: &Names) -> bool {
     each(statement, &mut |expr| match expr {
         Expr::Form { form, class: Class::Integer, .. } if *form == "({0} - {1})" => {
             *form = "({0} + (- {1}))";
+            Step::Changed
+        }
+        _ => Step::Same,
+    })
+}
+
+/// The negative of what a function gives that is in other words.
+fn subtrahends_of_functions(statement: &mut Statement, names: &Names) -> bool {
+    functions::functions(statement, names) && negative_subtrahends(statement, names)
+}
+
+/// All but one is taken away, and then one: the negative of a constant is a DECIMAL.
+fn subtrahends_in_steps(statement: &mut Statement, _: &Names) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, class: Class::Integer, .. } if *form == "({0} - {1})" => {
+            *form = "({0} - ({1} + 1) + 1)";
             Step::Changed
         }
         _ => Step::Same,
