@@ -1,7 +1,7 @@
 //! Tables after a change, and how many rows it says to have changed.
 
 use super::evidence::Evidence;
-use super::{Kind, Test, are_data_errors};
+use super::{Kind, Test, are_data_errors, of_values};
 use crate::compare::{self, Category, Cell};
 use crate::run::outcome::{Outcome, Row};
 use crate::schema::{Column, Table};
@@ -198,10 +198,12 @@ fn fewer_by_key(e: &Evidence<'_>, is_open: impl Fn(&Column) -> bool, may_be: imp
 fn tables_go(e: &Evidence<'_>, is_open: impl Fn(&Column) -> bool, may_be: impl Fn(&Cell) -> bool) -> bool {
     let is_computed =
         |table: &Table, column: &Column| table.columns.iter().any(|other| is_open(other) && column.reads(&other.name));
-    let goes = |table: &Table, at: usize, rauk: &Cell| {
+    let is_target = |table: &Table| e.target().is_some_and(|target| target.name == table.name);
+    let goes = |table: &Table, at: usize, one: &Cell, rauk: &Cell| {
         let Some(column) = table.columns.get(at) else { return false };
-        is_open(column) && may_be(rauk) || is_computed(table, column)
+        is_open(column) && may_be(rauk)
+            || is_computed(table, column)
+            || e.category == Category::Contents && is_target(table) && of_values(e, at, one, rauk).is_some()
     };
-    matches!(e.category, Category::Contents | Category::Rows | Category::Affected)
-        && e.tables_go(&|table, at, _, rauk| goes(table, at, rauk))
+    matches!(e.category, Category::Contents | Category::Rows | Category::Affected) && e.tables_go(&goes)
 }

@@ -54,6 +54,18 @@ pub(super) fn functions(statement: &mut Statement, _: &Names) -> bool {
         | parts_of_null(statement)
         | counted_doubles(statement)
         | amounts(statement)
+        | whole_times(statement)
+}
+
+/// A time becomes a whole number by rounding; MariaDB cuts its fraction there, and rounds it for a time without one.
+fn whole_times(statement: &mut Statement) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form: form @ "CAST({0} AS SIGNED)", arguments, .. } if arguments[0].class() == Class::DateTime => {
+            *form = "CAST(CAST({0} AS DATETIME) AS SIGNED)";
+            Step::Changed
+        }
+        _ => Step::Same,
+    })
 }
 
 /// How much is added to a date: of the least of signed and unsigned numbers MariaDB takes bits there.

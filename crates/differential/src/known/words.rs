@@ -62,7 +62,7 @@ pub const KINDS: &[Kind] = &[
         // is asked for. The largest TIME has no fraction. A value that a frame loses is not in BIT_OR any more. A
         // product of DOUBLEs has all its digits where it is counted. Functions of the zero date that is the least of a
         // group are what they are of any zero date: NULL, but 0 of its parts. NULLIF of a BIT is its bytes in a text.
-        // What a function gives beside an aggregate is a number for a BIT or YEAR.
+        // What a function gives beside an aggregate is a number for a BIT or YEAR. A time is rounded to a whole number.
         name: "functions in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/functions.html",
         test: Test::Words(functions::WORDS),
