@@ -1,9 +1,9 @@
 //! A statement of MySQL 8 in the words of MariaDB 10.11, where that has no such syntax.
 //!
-//! `TABLE t` is a SELECT of the table's columns, the rows of `VALUES ROW(…)` are SELECTs under UNION ALL, a common
-//! table before UPDATE or DELETE stands where it is read, ANY_VALUE of a group key is that key, GROUPING is a number in
-//! each of the groupings of a ROLLUP, and a LATERAL table that names nothing around it is a derived table. Rauk is
-//! asked the statement itself.
+//! `TABLE t` is a SELECT of the table's columns, the rows of `VALUES ROW(…)` are SELECTs under UNION ALL, LAG with a
+//! value for the first row is a CASE, a common table before UPDATE or DELETE stands where it is read, ANY_VALUE of a
+//! group key is that key, GROUPING is a number in each of the groupings of a ROLLUP, and a LATERAL table that names
+//! nothing around it is a derived table. Rauk is asked the statement itself.
 //!
 //! What is left out: LATERAL tables that name a table beside them, a ROLLUP with a LIMIT or DISTINCT, common tables of
 //! a change that nothing reads; of those Rauk is judged alone. The collation `utf8mb4_0900_ai_ci` is another one in the
@@ -18,10 +18,11 @@ use crate::tree::{Body, Cte, Expr, From, Item, Query, Select, Statement};
 /// What MariaDB is asked; `None` if it has no words for it.
 pub fn of(statement: &Statement, schema: &Schema) -> Option<Statement> {
     let features = Features::of(statement);
-    if features.iter().all(Feature::is_in_reference) {
-        return Some(statement.clone());
-    }
     let mut other = statement.clone();
+    lag_without_default(&mut other);
+    if features.iter().all(Feature::is_in_reference) {
+        return Some(other);
+    }
     if features.has(Feature::ChangeWith) && !in_place(&mut other) {
         return None;
     }
@@ -44,6 +45,24 @@ pub fn of(statement: &Statement, schema: &Schema) -> Option<Statement> {
         _ => {}
     });
     Features::of(&other).iter().all(Feature::is_in_reference).then_some(other)
+}
+
+/// LAG with a value for the first row: that value where the row's number is 1.
+fn lag_without_default(statement: &mut Statement) {
+    walk_mut(statement, &mut |node| {
+        let NodeMut::Expr(expr) = node else { return };
+        let of_window = |form: &'static str| {
+            let mut other = expr.clone();
+            let Expr::Window { function, .. } = &mut other else { return None };
+            let Expr::Form { form: own @ "LAG({0}, 1, 7)", arguments, .. } = &mut **function else { return None };
+            *own = form;
+            arguments.truncate(usize::from(form.contains("{0}")));
+            Some(other)
+        };
+        if let (Some(number), Some(before)) = (of_window("ROW_NUMBER()"), of_window("LAG({0})")) {
+            *expr = Expr::form("CASE WHEN {0} = 1 THEN 7 ELSE {1} END", expr.class(), vec![number, before]);
+        }
+    });
 }
 
 fn of_table(name: &str, schema: &Schema) -> Body {

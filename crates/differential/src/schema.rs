@@ -231,6 +231,12 @@ impl Table {
 }
 
 impl Column {
+    /// It is computed from the column of this name.
+    pub fn reads(&self, name: &str) -> bool {
+        let words = |(text, _): &(String, &str)| text.split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
+        self.generated.as_ref().is_some_and(words)
+    }
+
     fn random(dice: &mut Dice, name: String, newest: bool) -> Column {
         let kind = dice.weighted(KINDS, |kind| kind.weight).expect("kinds weigh something");
         let collation = match kind.class {

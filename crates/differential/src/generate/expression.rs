@@ -1,7 +1,7 @@
 //! Expressions of a wanted class.
 
 use super::forms::{AGGREGATES, BITS, BY_BYTES, CHOICES, COMPARISONS, FORMS, Form, STATISTICS};
-use super::{Generator, Scope};
+use super::{DEEPEST, Generator, Scope};
 use crate::data;
 use crate::tree::feature::Feature;
 use crate::tree::{Class, Expr, OrderKey};
@@ -172,7 +172,7 @@ impl Generator<'_> {
 
     /// A subquery may stand here.
     pub(super) fn may_nest(&self) -> bool {
-        self.nesting < 3 && self.tables_left > 0 && !self.scopes.last().is_some_and(|scope| scope.in_aggregate)
+        self.nesting < DEEPEST && self.tables_left > 0 && !self.scopes.last().is_some_and(|scope| scope.in_aggregate)
     }
 
     /// A condition. Its leaves are comparisons.

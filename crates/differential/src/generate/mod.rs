@@ -19,6 +19,9 @@ use crate::schema::Schema;
 use crate::tree::feature::{COMMON, Feature, Features};
 use crate::tree::{Body, Class, Expr, OrderKey, Statement};
 
+/// So many queries may stand in one another.
+const DEEPEST: u32 = 3;
+
 pub struct Generator<'a> {
     dice: Dice,
     schema: &'a Schema,

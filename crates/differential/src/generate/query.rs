@@ -1,7 +1,7 @@
 //! Queries: SELECT with joins, groups and windows, set operations, common tables, subqueries.
 
 use super::expression::by_bytes;
-use super::{Generator, Scope, Visible};
+use super::{DEEPEST, Generator, Scope, Visible};
 use crate::dice::Dice;
 use crate::schema::Table;
 use crate::tree::feature::Feature;
@@ -417,7 +417,7 @@ impl Generator<'_> {
         }
         let has_columns = !self.scope().columns.is_empty();
         let is_lateral = may_be_lateral && has_columns && self.allows(Feature::Lateral) && self.dice.chance(0.7);
-        if self.nesting < 3
+        if self.nesting < DEEPEST
             && self.tables_left > 0
             && (is_lateral || self.allows(Feature::Derived) && self.dice.chance(0.5))
         {
@@ -505,7 +505,13 @@ impl Generator<'_> {
         let form = *self.dice.pick(&forms);
         let count = (0..2).filter(|i| form.contains(&format!("{{{i}}}"))).count();
         let mut classes: Vec<Class> = (0..count).map(|_| self.comparable()).collect();
+        // MariaDB has no subquery in a row at the left of IN: there are few.
+        let nesting = self.nesting;
+        if form.starts_with("((") && self.dice.chance(0.9) {
+            self.nesting = DEEPEST;
+        }
         let arguments = classes.iter().map(|class| self.expression(*class, 1)).collect();
+        self.nesting = nesting;
         if classes.is_empty() {
             classes.push(Class::Integer);
         }

@@ -45,6 +45,8 @@ pub(super) fn deciding(statement: &mut Statement, _: &Names<'_>) -> bool {
             ("({0} IN ({1}, {2}, {3}))", "({0} = {1} OR {0} = {2} OR {0} = {3})"),
             ("({0} NOT IN ({1}, {2}))", "(NOT ({0} = {1} OR {0} = {2}))"),
             ("ELT({0}, {1}, {2})", "CASE {0} WHEN 1 THEN {1} WHEN 2 THEN {2} END"),
+            // Computed also where the left side is NULL.
+            ("({0} ^ {1})", "CASE WHEN {0} IS NULL THEN NULL ELSE ({0} ^ {1}) END"),
             // Taken for a number without a warning.
             ("GROUP_CONCAT({0} ORDER BY {0} + 0)", "CONCAT(GROUP_CONCAT({0} ORDER BY {0} + 0))"),
             (

@@ -7,7 +7,7 @@ use crate::run::outcome::{Family, Outcome, Row};
 use crate::schema::{Column, Schema, Table};
 use crate::tree::feature::{Feature, Features};
 use crate::tree::visit::{Node, walk};
-use crate::tree::{Body, Expr, Item, Source, Statement};
+use crate::tree::{Body, Expr, Item, Query, Source, Statement};
 
 pub struct Evidence<'a> {
     pub statement: &'a Statement,
@@ -73,10 +73,18 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// What a change puts into a column of its table.
+    /// What a change puts into a column of its table, and into those that it is computed from.
     fn stored(&self, at: usize) -> Vec<Expr> {
+        let Some(table) = self.target() else { return Vec::new() };
+        let Some(column) = table.columns.get(at) else { return Vec::new() };
+        let read = table.columns.iter().filter(|other| column.reads(&other.name));
+        [column].into_iter().chain(read).flat_map(|column| self.stored_in(&column.name)).collect()
+    }
+
+    /// What is stored in this column is computed from others of its table.
+    pub fn is_generated(&self, at: usize) -> bool {
         let column = self.target().and_then(|table| table.columns.get(at));
-        column.map_or(Vec::new(), |column| self.stored_in(&column.name))
+        self.category == Category::Contents && column.is_some_and(|column| column.generated.is_some())
     }
 
     fn stored_in(&self, name: &str) -> Vec<Expr> {
@@ -167,7 +175,7 @@ pub fn begins(expr: &Expr, with: &[&str]) -> bool {
 }
 
 /// Rows that are compared each with each at most.
-const PAIRED: usize = 3000;
+const PAIRED: usize = 8000;
 
 impl Evidence<'_> {
     /// Every row of MariaDB's has a row of Rauk's whose values are the same, or go with each other.
@@ -179,10 +187,18 @@ impl Evidence<'_> {
         self.category == Category::Rows && (rows_go(a, b, &go) || self.is_distinct() && merged_rows_go(a, b, &go))
     }
 
-    /// Rows of the result that are the same are one.
+    /// Rows of the result, or of one of its parts, that are the same are one.
     fn is_distinct(&self) -> bool {
+        fn merges(query: &Query) -> bool {
+            query.limit.is_none()
+                && match &query.body {
+                    Body::Select(select) => select.distinct,
+                    Body::Set { operator, left, right } => !operator.ends_with("ALL") || merges(left) || merges(right),
+                    _ => false,
+                }
+        }
         let (Statement::Query(query) | Statement::View { query, .. }) = self.statement else { return false };
-        query.limit.is_none() && matches!(&query.body, Body::Select(select) if select.distinct)
+        merges(query)
     }
 
     /// The same of the tables after a change, by the number of the column.

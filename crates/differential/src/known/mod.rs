@@ -12,6 +12,7 @@ mod changes;
 mod deciding;
 mod errors;
 mod evidence;
+mod functions;
 mod layers;
 mod names;
 mod orders;
@@ -88,17 +89,20 @@ pub fn find(
 
 /// Each column that differs may.
 fn by_columns(e: &Evidence<'_>) -> Option<&'static Kind> {
-    let kinds = || KINDS.iter().copied().flatten();
     if e.category == Category::Types {
         let open = |(at, reference, rauk)| {
-            kinds().find(|kind| matches!(kind.test, Test::Type(holds) if holds(e, at, reference, rauk)))
+            KINDS
+                .iter()
+                .copied()
+                .flatten()
+                .find(|kind| matches!(kind.test, Test::Type(holds) if holds(e, at, reference, rauk)))
         };
         let found: Option<Vec<&Kind>> = e.differing().into_iter().map(open).collect();
         return found?.into_iter().next();
     }
     let met = std::cell::Cell::new(None);
     let goes = |at: usize, a: &Cell, b: &Cell| {
-        let found = kinds().find(|kind| matches!(kind.test, Test::Value(holds) if holds(e, at, a, b)));
+        let found = of_values(e, at, a, b);
         met.set(found.or(met.get()));
         found.is_some()
     };
@@ -106,6 +110,11 @@ fn by_columns(e: &Evidence<'_>) -> Option<&'static Kind> {
         return met.get();
     }
     None
+}
+
+/// The kind of two values of a column.
+fn of_values(e: &Evidence<'_>, at: usize, a: &Cell, b: &Cell) -> Option<&'static Kind> {
+    KINDS.iter().copied().flatten().find(|kind| matches!(kind.test, Test::Value(holds) if holds(e, at, a, b)))
 }
 
 /// Nobody is asked.
@@ -163,9 +172,11 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
             Test::Warnings(is_meant) => match e.category {
                 Category::Code(reference, rauk) if rauk != 0 && e.is_change() => {
                     let mut warned = pair.warned_of(e.statement, reference != 0);
-                    let mut deciding = e.statement.clone();
-                    if deciding::deciding(&mut deciding, e.names) {
-                        warned.extend(pair.warned_of(&deciding, reference != 0));
+                    for reword in [deciding::deciding, words::compared_numbers] {
+                        let mut other = e.statement.clone();
+                        if reword(&mut other, e.names) {
+                            warned.extend(pair.warned_of(&other, reference != 0));
+                        }
                     }
                     is_meant(e, &warned, rauk)
                 }

@@ -111,11 +111,11 @@ impl Search {
                 // Of a value that is compared with itself the answer is known.
                 let is_same = matches!(&arguments[..], [one, other] if one == other);
                 let is_open = is_open || is_same || form.contains(" AND ") || form.contains(" OR ");
-                // What stands behind a NULL is not looked at.
+                // What stands behind a NULL is not looked at, nor behind what is NULL for every row.
                 let stops =
                     ["FIELD(", "COUNT(DISTINCT {0}, {1}", "SUBSTRING("].iter().any(|begin| form.starts_with(begin));
                 for (at, argument) in arguments.iter().enumerate() {
-                    let stops = stops && at > 0 || arguments[..at].iter().any(is_null);
+                    let stops = stops && at > 0 || arguments[..at].iter().any(is_always_null);
                     self.expr(argument, is_open || stops);
                 }
             }
@@ -141,6 +141,14 @@ pub fn may_fail_before_rows(statement: &Statement, code: u16) -> bool {
         }
     });
     found
+}
+
+/// A constant that may be NULL, as MariaDB knows before there is a row.
+fn is_always_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Form { arguments, .. } => is_constant(expr) && arguments.iter().any(is_always_null),
+        other => is_null(other),
+    }
 }
 
 pub fn is_constant(expr: &Expr) -> bool {

@@ -19,7 +19,7 @@ pub const KINDS: &[Kind] = &[
                 _ => false,
             };
             let is_of_letters = || {
-                e.shows(at, &|expr| begins(expr, OF_LETTERS))
+                (e.is_generated(at) || e.shows(at, &|expr| begins(expr, OF_LETTERS)))
                     && (e.schema.variants && e.shows_column(at, &|column| column.class() == Class::Text)
                         || e.shows(at, &|expr| begins(expr, &["SPACE("])))
             };
@@ -32,9 +32,10 @@ pub const KINDS: &[Kind] = &[
         // digits behind its scale until it is stored in a temporary table: whether it is, the plan decides. A product
         // of DECIMALs loses digits beyond nine words of nine; MariaDB's CUME_DIST has ten digits. A DOUBLE of fixed
         // digits has others in an expression. What is left of a division by such a number depends on its last digit.
-        // A DOUBLE that ROUND has given digits has seventeen in MariaDB's temporary tables.
+        // A DOUBLE of fixed digits, and one that ROUND has given digits, has seventeen in MariaDB's temporary tables.
         // MAX of a choice among FLOATs is a FLOAT in MySQL 8, which shows six digits, and a DOUBLE in MariaDB.
-        // With how many zeros a DECIMAL is shown that is text beside a BIT in a set operation, neither manual tells.
+        // With how many zeros a DECIMAL is shown that is text beside a BIT in a set operation, and how many the time has
+        // that UNIX_TIMESTAMP is asked for where it is computed, neither manual tells.
         name: "digits behind the point",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/arithmetic-functions.html",
         test: Test::Value(|e, at, a, b| {
@@ -63,12 +64,14 @@ pub const KINDS: &[Kind] = &[
                     && e.shows_column(at, &|column| column.kind.sql == "FLOAT")
             };
             let is_beside_bits = || e.shows_column(at, &|column| column.kind.sql.starts_with("BIT"));
-            without_zeros(a) == without_zeros(b) && (is_rounded() || is_beside_bits())
-                || is_cut() && is_rounded()
+            let is_fixed = || e.shows_column(at, &|column| column.kind.sql == "DOUBLE(8,2)");
+            let is_time = || e.shows(at, &|expr| begins(expr, &["UNIX_TIMESTAMP("]));
+            without_zeros(a) == without_zeros(b) && (is_rounded() || is_beside_bits() || is_time())
+                || is_cut() && (is_rounded() || is_fixed())
                 || of_six_digits(a, b) && is_float()
                 || a.is_some() && b.is_some() && is_rest()
                 || near(a, b) && e.shows(at, &divides)
-                || (near(a, b) || is_half(a, b)) && e.shows_column(at, &|column| column.kind.sql == "DOUBLE(8,2)")
+                || (near(a, b) || is_half(a, b)) && is_fixed()
         }),
     },
     Kind {
@@ -78,10 +81,16 @@ pub const KINDS: &[Kind] = &[
         manual: "https://dev.mysql.com/doc/refman/8.0/en/year.html",
         test: Test::Value(|e, at, a, b| {
             let of = |kind: &'static str| e.shows_column(at, &|column| column.kind.sql.starts_with(kind));
-            let is_zero = |cell: &Cell| matches!(cell.as_deref(), Some(b"0000" | b"0"));
+            // Also inside of a text.
+            let are_zeros = || match (a, b) {
+                (Some(a), Some(b)) => {
+                    a != b && String::from_utf8_lossy(a) == String::from_utf8_lossy(b).replace("0000", "0")
+                }
+                _ => false,
+            };
             let is_cut = matches!(a.as_deref(), Some(b"127" | b"255")) && (of("TINYINT") || of("BOOL"));
             let is_day = || b.is_none() && number(a) == Some(0.0) && e.shows(at, &|expr| begins(expr, &["TO_DAYS("]));
-            (is_zero(a) && is_zero(b) || is_cut) && of("YEAR") || is_day()
+            (are_zeros() || is_cut) && of("YEAR") || is_day()
         }),
     },
     Kind {

@@ -6,9 +6,8 @@
 //!
 //! Each function changes a statement and says whether there was something to change.
 
-use super::evidence::{begins, is_null};
 use super::names::Names;
-use super::{Kind, Test, layers};
+use super::{Kind, Test, functions, layers};
 use crate::generate::forms::{AGGREGATES, BITS, CHOICES, STATISTICS};
 use crate::tree::visit::{self, NodeMut, walk_mut};
 use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Statement};
@@ -63,9 +62,10 @@ pub const KINDS: &[Kind] = &[
         // is asked for. The largest TIME has no fraction. A value that a frame loses is not in BIT_OR any more. A
         // product of DOUBLEs has all its digits where it is counted. Functions of the zero date that is the least of a
         // group are what they are of any zero date: NULL, but 0 of its parts. NULLIF of a BIT is its bytes in a text.
+        // What a function gives beside an aggregate is a number for a BIT or YEAR. A time is rounded to a whole number.
         name: "functions in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/functions.html",
-        test: Test::Words(&[functions, least_dates, least_whole_dates, bits_in_texts]),
+        test: Test::Words(functions::WORDS),
     },
     Kind {
         // MariaDB shows the sign of a DECIMAL zero, and compares by it.
@@ -100,7 +100,7 @@ pub const KINDS: &[Kind] = &[
         // DECIMAL in MariaDB. It does not see that 0 - -9223372036854775808 leaves it.
         name: "whole numbers of a range",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/out-of-range-and-overflow.html",
-        test: Test::Words(&[signed_mixes, negative_subtrahends]),
+        test: Test::Words(&[signed_mixes, negative_subtrahends, subtrahends_in_steps, subtrahends_of_functions]),
     },
 ];
 
@@ -130,7 +130,7 @@ pub(super) fn each(statement: &mut Statement, change: &mut dyn FnMut(&mut Expr) 
     changed
 }
 
-fn wrap(expr: &mut Expr, form: &'static str) -> Step {
+pub(super) fn wrap(expr: &mut Expr, form: &'static str) -> Step {
     let class = expr.class();
     let inner = std::mem::replace(expr, Expr::literal("NULL", class));
     *expr = Expr::form(form, class, vec![inner]);
@@ -148,239 +148,6 @@ pub(super) fn reworded(statement: &mut Statement, words: &[(&'static str, &'stat
             None => Step::Same,
         },
         _ => Step::Same,
-    })
-}
-
-fn functions(statement: &mut Statement, _: &Names) -> bool {
-    // Before NULLIF is in other words.
-    extremes_of_null(statement)
-        | reworded(
-            statement,
-            &[
-                (
-                    "REPLACE({0}, 'a', {1})",
-                    "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL ELSE REPLACE({0}, 'a', {1}) END",
-                ),
-                ("FIELD({0}, {1}, {2})", "CASE WHEN {0} IS NULL THEN 0 ELSE FIELD({0}, {1}, {2}) END"),
-                ("INTERVAL({0}, 1, 5, 10)", "CASE WHEN {0} IS NULL THEN -1 ELSE INTERVAL({0}, 1, 5, 10) END"),
-                (
-                    "MAKE_SET({0}, {1}, {2})",
-                    "CASE WHEN {0} IS NULL THEN NULL \
-                 ELSE CONCAT_WS(',', IF({0} & 1, {1}, NULL), IF({0} & 2, {2}, NULL)) END",
-                ),
-                ("CRC32({0})", "CASE WHEN {0} IS NULL THEN NULL ELSE CRC32({0}) END"),
-                // Two digits to its type.
-                ("HOUR({0})", "(HOUR({0}) + 0)"),
-                // Counted in signed numbers.
-                ("SEC_TO_TIME({0})", "SEC_TO_TIME(CAST({0} AS DECIMAL(30,0)))"),
-                // A BIT or a year zero makes no valid JSON there.
-                ("JSON_LENGTH(JSON_ARRAYAGG({0}))", "JSON_LENGTH(JSON_ARRAYAGG({0} + 0))"),
-                // Taken for shorter than it is.
-                ("YEARWEEK({0})", "(YEARWEEK({0}) + 0)"),
-                ("TIMESTAMP({0}, {1})", "TIMESTAMP({0}, TIME({1}))"),
-                ("ELT({0}, {1}, {2})", "CASE {0} WHEN 1 THEN {1} WHEN 2 THEN {2} END"),
-                ("ASCII({0})", "(ASCII({0}) + 0)"),
-                // Of a LONGTEXT it has no length.
-                ("UNHEX(HEX({0}))", "CAST({0} AS BINARY)"),
-                ("BIT_COUNT({0})", "(BIT_COUNT({0}) + 0)"),
-                ("TIME_TO_SEC({0})", "CAST(TRUNCATE(TIME_TO_SEC({0}), 0) AS SIGNED)"),
-                ("NULLIF({0}, {1})", "CASE WHEN {0} = {1} THEN NULL ELSE {0} END"),
-            ],
-        )
-        | extremes_of_texts(statement)
-        | unsigned_bits(statement)
-        | wide_integers(statement)
-        | largest_times(statement)
-        | bits_of_frames(statement)
-        | parts_of_null(statement)
-        | counted_doubles(statement)
-        | amounts(statement)
-}
-
-/// How much is added to a date: of the least of signed and unsigned numbers MariaDB takes bits there.
-fn amounts(statement: &mut Statement) -> bool {
-    each(statement, &mut |expr| match expr {
-        Expr::Form { form, arguments, .. } if form.contains(" INTERVAL {1} ") => match &mut arguments[1] {
-            amount if begins(amount, &["LEAST(", "GREATEST("]) => {
-                wrap(amount, "({0} + 0)");
-                Step::Changed
-            }
-            _ => Step::Same,
-        },
-        _ => Step::Same,
-    })
-}
-
-/// What stands behind a NULL is not read.
-fn parts_of_null(statement: &mut Statement) -> bool {
-    each(statement, &mut |expr| match expr {
-        Expr::Form { form, arguments, .. } if form.starts_with("SUBSTRING(") => {
-            let first = arguments.iter().position(is_null).unwrap_or(arguments.len());
-            let mut read = arguments.iter_mut().skip(first).filter(|argument| !is_null(argument)).peekable();
-            if read.peek().is_none() {
-                return Step::Same;
-            }
-            read.for_each(|argument| *argument = Expr::literal("NULL", argument.class()));
-            Step::Changed
-        }
-        _ => Step::Same,
-    })
-}
-
-/// A DOUBLE of fixed digits is rounded in a temporary table, but in an expression it has all of them.
-fn counted_doubles(statement: &mut Statement) -> bool {
-    each(statement, &mut |expr| match expr {
-        Expr::Form { form: form @ "COUNT(DISTINCT {0})", arguments, .. } if arguments[0].class() == Class::Double => {
-            *form = "COUNT(DISTINCT {0} + 0e0)";
-            Step::Changed
-        }
-        _ => Step::Same,
-    })
-}
-
-/// The least or largest of dates where a function reads it, NULL in the place of the zero date.
-fn least_dates(statement: &mut Statement, _: &Names) -> bool {
-    least_dates_but(statement, &[])
-}
-
-/// The same but for functions that give a part of a date: that of the zero date is 0.
-fn least_whole_dates(statement: &mut Statement, _: &Names) -> bool {
-    least_dates_but(statement, &["YEAR(", "QUARTER(", "MONTH(", "DAYOFMONTH("])
-}
-
-fn least_dates_but(statement: &mut Statement, but: &[&str]) -> bool {
-    const READ: &str = "CASE WHEN {0} = 0 THEN NULL ELSE {0} END";
-    let is_extreme = |expr: &Expr| {
-        matches!(expr, Expr::Form { form: "MIN({0})" | "MAX({0})", class: Class::Date | Class::DateTime, .. })
-    };
-    each(statement, &mut |expr| {
-        let Expr::Form { form, arguments, .. } = expr else { return Step::Same };
-        let is_left = but.iter().any(|begin| form.starts_with(begin));
-        if *form == READ || is_left || !arguments.iter().any(is_extreme) {
-            return Step::Same;
-        }
-        for argument in arguments.iter_mut().filter(|argument| is_extreme(argument)) {
-            wrap(argument, READ);
-        }
-        Step::Changed
-    })
-}
-
-/// The bytes of a BIT in a text, where NULLIF gives it. MariaDB has its digits there, and its bytes of the column alone.
-fn bits_in_texts(statement: &mut Statement, names: &Names) -> bool {
-    let is_bit = |expr: &Expr| names.column(expr).is_some_and(|column| column.kind.sql.starts_with("BIT"));
-    each(statement, &mut |expr| {
-        let Expr::Form { form, arguments, class: Class::Text } = expr else { return Step::Same };
-        if !form.starts_with("CONCAT") {
-            return Step::Same;
-        }
-        let mut changed = Step::Same;
-        for argument in arguments {
-            if let Expr::Form { form: form @ "NULLIF({0}, {1})", arguments, .. } = argument
-                && is_bit(&arguments[0])
-            {
-                *form = "IF({0} = {1}, NULL, CONCAT({0}))";
-                changed = Step::Changed;
-            }
-        }
-        changed
-    })
-}
-
-/// The least of nothing but NULL has no type; it is a text to MariaDB.
-fn extremes_of_null(statement: &mut Statement) -> bool {
-    each(statement, &mut |expr| match expr {
-        Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, class } if arguments.iter().all(is_nothing) => {
-            *expr = Expr::literal("NULL", *class);
-            Step::Changed
-        }
-        _ => Step::Same,
-    })
-}
-
-/// NULL, and what a choice makes of nothing else.
-fn is_nothing(expr: &Expr) -> bool {
-    match expr {
-        Expr::Form { form: "NULLIF({0}, {1})", arguments, .. } => is_nothing(&arguments[0]),
-        Expr::Form { form: "COALESCE({0}, {1})" | "IFNULL({0}, {1})", arguments, .. } => {
-            arguments.iter().all(is_nothing)
-        }
-        other => is_null(other),
-    }
-}
-
-/// The largest TIME has no fraction.
-fn largest_times(statement: &mut Statement) -> bool {
-    const CLIPPED: &str = "CASE WHEN TIME_TO_SEC({0}) >= 3020399 THEN TIME'838:59:59' \
-                           WHEN TIME_TO_SEC({0}) <= -3020399 THEN TIME'-838:59:59' ELSE {0} END";
-    each(statement, &mut |expr| match expr {
-        Expr::Form { form, class: Class::Time, .. }
-            if ["TIMEDIFF(", "ADDTIME(", "SUBTIME("].iter().any(|begin| form.starts_with(begin)) =>
-        {
-            wrap(expr, CLIPPED)
-        }
-        _ => Step::Same,
-    })
-}
-
-/// BIT_OR of a frame as the largest of each bit: MariaDB takes no value out of it when the frame loses a row.
-fn bits_of_frames(statement: &mut Statement) -> bool {
-    each(statement, &mut |expr| {
-        let Expr::Window { function, frame, .. } = &*expr else { return Step::Same };
-        let Expr::Form { form: "BIT_OR({0})", arguments, .. } = &**function else { return Step::Same };
-        if frame.is_empty() || frame.contains("UNBOUNDED PRECEDING") {
-            return Step::Same;
-        }
-        let bit = |at: u32| {
-            let at = Expr::literal(at.to_string(), Class::Integer);
-            let argument = Expr::form("(({0} >> {1}) & 1)", Class::Integer, vec![arguments[0].clone(), at.clone()]);
-            let mut window = expr.clone();
-            if let Expr::Window { function, .. } = &mut window {
-                **function = Expr::form("MAX({0})", Class::Integer, vec![argument]);
-            }
-            Expr::form("(COALESCE({0}, 0) << {1})", Class::Integer, vec![window, at])
-        };
-        let join = |left: Expr, right: Expr| Expr::form("({0} | {1})", Class::Integer, vec![left, right]);
-        *expr = (1..64).map(bit).fold(bit(0), join);
-        Step::Changed
-    })
-}
-
-/// MariaDB thinks these shorter than they are: the quotient of DIV as short as its left side, sign left out.
-fn wide_integers(statement: &mut Statement) -> bool {
-    each(statement, &mut |expr| match expr {
-        Expr::Form { form: "({0} DIV {1})" | "ABS({0})", class: Class::Integer, .. } => wrap(expr, "({0} + 0)"),
-        _ => Step::Same,
-    })
-}
-
-/// The least or largest of what a bit operator gives.
-fn is_extreme_of_bits(expr: &Expr) -> bool {
-    const OPERATORS: &[&str] = &["({0} & ", "({0} | ", "({0} ^ ", "({0} << ", "({0} >> ", "(~ "];
-    match expr {
-        Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, .. } => begins(&arguments[0], OPERATORS),
-        _ => false,
-    }
-}
-
-/// What BIT_AND and its like, and bit operators, give is not negative.
-fn unsigned_bits(statement: &mut Statement) -> bool {
-    let mut is_windows = false;
-    each(statement, &mut |expr| match expr {
-        // The function of a window is no expression of its own.
-        Expr::Window { .. } => {
-            is_windows = true;
-            Step::Same
-        }
-        Expr::Form { form, .. }
-            if (BITS.contains(form) || is_extreme_of_bits(expr)) && !std::mem::take(&mut is_windows) =>
-        {
-            wrap(expr, "({0} + 0)")
-        }
-        _ => {
-            is_windows = false;
-            Step::Same
-        }
     })
 }
 
@@ -409,15 +176,6 @@ fn unsigned_zeros(statement: &mut Statement, _: &Names) -> bool {
     })
 }
 
-fn extremes_of_texts(statement: &mut Statement) -> bool {
-    each(statement, &mut |expr| match expr {
-        Expr::Form { form: "GREATEST({0}, {1})" | "LEAST({0}, {1}, {2})", class: Class::Text, .. } => {
-            wrap(expr, "CONCAT({0})")
-        }
-        _ => Step::Same,
-    })
-}
-
 /// MIN and MAX of the texts of ENUM and SET.
 fn texts_of_members(statement: &mut Statement, names: &Names) -> bool {
     let is_member = |sql: &str| sql.starts_with("ENUM(") || sql.starts_with("SET(");
@@ -434,7 +192,7 @@ fn texts_of_members(statement: &mut Statement, names: &Names) -> bool {
 }
 
 /// Numbers that are compared are no columns whose type MariaDB gives to what stands beside them.
-fn compared_numbers(statement: &mut Statement, names: &Names) -> bool {
+pub(super) fn compared_numbers(statement: &mut Statement, names: &Names) -> bool {
     each(statement, &mut |expr| {
         let Expr::Form { class: Class::Boolean, arguments, form } = expr else { return Step::Same };
         let is_comparison = ["=", "<", ">", "BETWEEN", " IN "].iter().any(|operator| form.contains(operator));
@@ -723,6 +481,22 @@ fn negative_subtrahends(statement: &mut Statement, _: &Names) -> bool {
     each(statement, &mut |expr| match expr {
         Expr::Form { form, class: Class::Integer, .. } if *form == "({0} - {1})" => {
             *form = "({0} + (- {1}))";
+            Step::Changed
+        }
+        _ => Step::Same,
+    })
+}
+
+/// The negative of what a function gives that is in other words.
+fn subtrahends_of_functions(statement: &mut Statement, names: &Names) -> bool {
+    functions::functions(statement, names) && negative_subtrahends(statement, names)
+}
+
+/// All but one is taken away, and then one: the negative of a constant is a DECIMAL.
+fn subtrahends_in_steps(statement: &mut Statement, _: &Names) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, class: Class::Integer, .. } if *form == "({0} - {1})" => {
+            *form = "({0} - ({1} + 1) + 1)";
             Step::Changed
         }
         _ => Step::Same,

@@ -298,12 +298,16 @@ impl Expr {
                 arithmetic::negate(value.as_ref(), &self.ty, text, context)?.into()
             }
             ExprKind::Bit { op, left, right } => {
+                // The right side is not computed beside NULL; the left one is converted before it is known.
                 let left = left.value(env, context)?;
-                let right = right.value(env, context)?;
-                if left.is_null() || right.is_null() {
+                if left.is_null() {
                     return Ok(Val::NULL);
                 }
                 let left = convert::to_bits(left.as_ref(), context)?;
+                let right = right.value(env, context)?;
+                if right.is_null() {
+                    return Ok(Val::NULL);
+                }
                 let right = convert::to_bits(right.as_ref(), context)?;
                 Value::UInt(match op {
                     BitOp::And => left & right,

@@ -579,3 +579,40 @@ fn deep_expressions() {
         .join()
         .unwrap();
 }
+
+/// A fraction is cut from a DOUBLE, and a DECIMAL and a text are rounded, as where they are stored.
+#[test]
+fn a_constant_beside_a_year_is_the_year_as_which_it_would_be_stored() {
+    let decimal = |text: &str| Value::Decimal(text.parse().expect("a number"));
+    for (constant, year) in [
+        (Value::Int(5), Some(2005)),
+        (Value::Int(70), Some(1970)),
+        (Value::Int(2005), Some(2005)),
+        (Value::Int(0), Some(0)),
+        (Value::Int(1900), None),
+        (Value::Int(-5), None),
+        (Value::UInt(u64::MAX), None),
+        (Value::Double(5.0), Some(2005)),
+        (Value::Double(5.9), Some(2005)),
+        (Value::Double(69.9), Some(2069)),
+        (Value::Double(2005.7), Some(2005)),
+        (Value::Double(-0.5), None),
+        (Value::Double(2155.5), None),
+        (Value::Double(1e300), None),
+        (decimal("5.4"), Some(2005)),
+        (decimal("69.5"), Some(1970)),
+        (decimal("99.9"), None),
+        (decimal("0.4"), Some(0)),
+        (decimal("1900.5"), Some(1901)),
+        (decimal("-1.5"), None),
+        (Value::from("5"), Some(2005)),
+        (Value::from("5.4"), Some(2005)),
+        (Value::from("1999.1 "), Some(1999)),
+        (Value::from("0"), Some(2000)),
+        (Value::from("0000"), Some(0)),
+        (Value::from("5x"), None),
+        (Value::from(""), None),
+    ] {
+        assert_eq!(year_number(constant.as_ref()), year, "{constant:?}");
+    }
+}

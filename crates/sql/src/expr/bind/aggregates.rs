@@ -181,7 +181,8 @@ impl Binder<'_> {
             }
             AggregateFunction::Collect => (DataType::geometry(GeometryKind::Geometry, None), types::IMPLICIT),
             AggregateFunction::GroupConcat => {
-                let strings = arguments.iter().filter(|e| Class::of(&e.ty).is_string());
+                let decides = |e: &&Expr| Class::of(&e.ty).is_string() && !members::is_shown_number(e);
+                let strings = arguments.iter().filter(decides);
                 let (collation, coercibility) =
                     types::result_collation(strings, "group_concat", self.context.collation)?;
                 (text_type(GROUP_CONCAT_LENGTH.into(), collation), coercibility)

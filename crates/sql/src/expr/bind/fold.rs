@@ -58,15 +58,41 @@ pub fn fold(expr: Expr, bind: &BindContext) -> Expr {
     if !is_foldable(&expr) {
         return expr;
     }
+    match evaluate(&expr, bind) {
+        Some(value) => {
+            let nullable = value.is_null();
+            Expr { kind: ExprKind::Literal(value), nullable, ..expr }
+        }
+        None => expr,
+    }
+}
+
+/// The value of a literal, or of a short CASE, IF or NULLIF among literals, which stay what was written; `None`: it is
+/// something else, or only its evaluation can tell.
+pub fn chosen(expr: &Expr, bind: &BindContext) -> Option<Value> {
+    fn is_choice(expr: &Expr) -> bool {
+        let own = match &expr.kind {
+            ExprKind::Literal(value) => !depends_on_zone(value),
+            ExprKind::Case { .. } | ExprKind::NullIf { .. } => true,
+            _ => is_foldable(expr),
+        };
+        let mut choice = own;
+        expr.for_each_child(&mut |child| choice = choice && is_choice(child));
+        choice
+    }
+    match &expr.kind {
+        ExprKind::Literal(value) => Some(value.clone()),
+        _ if expr.is_simple() && is_choice(expr) => evaluate(expr, bind),
+        _ => None,
+    }
+}
+
+/// `None`: it warns or fails, or is too large.
+fn evaluate(expr: &Expr, bind: &BindContext) -> Option<Value> {
     let mut context = Context::without_session();
     context.sql_mode = bind.sql_mode;
     context.collation = bind.collation;
     context.max_allowed_packet = LARGEST;
-    match expr.eval(&NoColumns, &mut context) {
-        Ok(value) if context.warning_count == 0 && heap_bytes(&value) <= LARGEST => {
-            let nullable = value.is_null();
-            Expr { kind: ExprKind::Literal(value), nullable, ..expr }
-        }
-        _ => expr,
-    }
+    let value = expr.eval(&NoColumns, &mut context).ok()?;
+    (context.warning_count == 0 && heap_bytes(&value) <= LARGEST).then_some(value)
 }

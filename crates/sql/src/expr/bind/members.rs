@@ -48,6 +48,12 @@ pub fn as_shown(expr: Expr) -> Expr {
     }
 }
 
+/// Whether this is the text of a number as [`as_shown`] has it, which decides no collation.
+pub fn is_shown_number(expr: &Expr) -> bool {
+    let is_number = |ty: &DataType| ty.has_own_text() && !ty.has_members() && ty.kind != TypeKind::Bit;
+    matches!(&expr.kind, ExprKind::Cast(inner) if is_number(&inner.ty)) && expr.ty.collation == Collation::Utf8mb4Bin
+}
+
 /// The number of a BIT; anything else as [`as_shown`] has it.
 pub fn as_sorted(expr: Expr) -> Expr {
     match expr.ty.kind {

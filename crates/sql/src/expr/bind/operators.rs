@@ -7,7 +7,7 @@
 //! a number beside text → doubles (integers exactly)                  NULL → as the other side
 //! ```
 
-use super::{Binder, literal, members, one_column};
+use super::{Binder, fold, literal, members, one_column};
 use crate::expr::convert::{Result, hex_number};
 use crate::expr::display::readable;
 use crate::expr::functions::clock;
@@ -62,6 +62,7 @@ impl Binder<'_> {
                 // -9223372036854775808 is a BIGINT, though 9223372036854775808 alone is not.
                 if let ExprKind::Literal(Value::UInt(value)) = expr.kind
                     && value == i64::MIN.unsigned_abs()
+                    && matches!(operand, ast::Expr::Literal(_))
                 {
                     return Ok(literal(
                         Value::Int(i64::MIN),
@@ -71,10 +72,10 @@ impl Binder<'_> {
                 }
                 let mut ty = types::numeric(&expr.ty);
                 if ty.kind == TypeKind::BigInt {
-                    // Of an unsigned literal beyond BIGINT, the negative is exact as a DECIMAL.
-                    let beyond = match expr.kind {
-                        ExprKind::Literal(Value::UInt(value)) => i64::try_from(value).is_err(),
-                        ExprKind::Literal(Value::Int(value)) => value == i64::MIN,
+                    // Of a constant whose negative no BIGINT is, it is exact as a DECIMAL.
+                    let beyond = match fold::chosen(&expr, self.context) {
+                        Some(Value::UInt(value)) => i64::try_from(value).is_err(),
+                        Some(Value::Int(value)) => value == i64::MIN,
                         _ => false,
                     };
                     ty = if beyond {

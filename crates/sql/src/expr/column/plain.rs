@@ -23,28 +23,29 @@ pub(crate) fn member_number(text: &str, ty: &DataType) -> Value {
     number.map_or(NO_MEMBER, Value::UInt)
 }
 
-/// The year that a constant beside a YEAR stands for; `None`: what it says.
+/// The year that a constant beside a YEAR stands for: the one as which it would be stored. `None`: it would not be, and is
+/// compared as what it says.
 pub(crate) fn year_number(value: ValueRef<'_>) -> Option<i64> {
     let number = match value {
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             let text = value.as_bytes().unwrap_or_default();
-            let parsed = parse_int_prefix(text);
-            if parsed.trailing || parsed.overflow {
-                return None;
+            let parsed = Decimal::parse_prefix(text);
+            let is_number = parsed.consumed > 0 && text[parsed.consumed..].iter().all(u8::is_ascii_whitespace);
+            match parsed.value.rounded(0).to_i128().filter(|_| is_number)? {
+                // Zero in up to three digits is the year 2000.
+                0 if text.len() != 4 => 2000,
+                number => number,
             }
-            // Zero in up to three digits is the year 2000.
-            if parsed.value == 0 {
-                return Some(if text.len() == 4 { 0 } else { 2000 });
-            }
-            parsed.value
         }
-        ValueRef::Double(number) if number.fract() == 0.0 => number as i128,
-        ValueRef::Decimal(number) if number.truncated(0) == number => number.truncated(0).to_i128()?,
+        // A fraction is cut from a DOUBLE, and a DECIMAL is rounded.
+        ValueRef::Double(number) => Some(number as i128).filter(|_| (0.0..=2155.0).contains(&number))?,
+        ValueRef::Decimal(number) => number.rounded(0).to_i128()?,
         value => value.as_integer()?,
     };
     match number {
         1..=69 => Some(2000 + number as i64),
         70..=99 => Some(1900 + number as i64),
+        0 | 1901..=2155 => Some(number as i64),
         _ => None,
     }
 }
