@@ -41,6 +41,7 @@ pub mod transaction;
 
 pub use commit::group::FlushPolicy;
 pub use database::{Config, Database, Durability, TableHandle};
+pub use ddl::changes::Changing;
 pub use ddl::locking::TableLocks;
 pub use ddl::{Convert, Look, TableName, is_online};
 pub use error::NodeError;

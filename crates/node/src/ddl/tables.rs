@@ -38,13 +38,14 @@ impl Node {
         all
     }
 
-    /// Brings new tables, made by [`Node::complete`], into partitions and cache.
-    pub(super) fn install_new(self: &Arc<Self>, schemas: &[Arc<TableSchema>]) -> Arc<TableInfo> {
+    /// Brings new tables, made by [`Node::complete`], into partitions and cache; before the first is found there it goes
+    /// through `found`.
+    fn install_new(self: &Arc<Self>, schemas: &[Arc<TableSchema>], found: impl FnOnce(&Arc<TableInfo>)) {
         schemas.iter().for_each(|s| self.create_in_partitions(s));
         let info = self.info_of_new(schemas[0].clone(), &schemas[1..]);
+        found(&info);
         info.uniques.iter().for_each(|u| self.tables.publish(u.entries.clone()));
-        self.tables.publish(info.clone());
-        info
+        self.tables.publish(info);
     }
 
     pub(super) fn find_table(&self, (database, name): &TableName) -> Result<Arc<TableInfo>, NodeError> {
@@ -165,7 +166,7 @@ impl Database {
             node.settled(result)?;
             schemas
         };
-        node.install_new(&schemas);
+        node.install_new(&schemas, |_| ());
         Ok(())
     }
 
@@ -192,6 +193,7 @@ impl Database {
         let tables = held.tables.iter().map(|t| t.schema.id).collect();
         node.change_catalog(&Command::DropTables { tables })?;
         held.tables.iter().for_each(|t| node.forget_table(t));
+        wait.forgets(held.tables.iter().map(|t| t.schema.id));
         Ok(())
     }
 
@@ -224,8 +226,9 @@ impl Database {
             node.settled(result)?;
             schemas
         };
-        node.install_new(&schemas);
+        node.install_new(&schemas, |new| wait.replaces(old.schema.id, new));
         node.forget_table(old);
+        wait.forgets(std::iter::once(old.schema.id));
         Ok(())
     }
 

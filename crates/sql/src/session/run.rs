@@ -192,6 +192,7 @@ impl Session {
         self.count(statement);
         self.check_expired(statement)?;
         self.may_run(statement)?;
+        let _changing = self.changing(statement).await?;
         self.note_wanted(statement);
         Ok(match statement {
             Statement::Query(query) if query.into.is_some() => {

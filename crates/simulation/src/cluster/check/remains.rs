@@ -106,7 +106,7 @@ mod tests {
         };
         let mut more = group.clone();
         let (tables, what) = (vec![TableId(1)], "DROP".to_string());
-        let intent = Intent { owner: ProcessId(1), tables, reads: vec![], what, open: Open::No };
+        let intent = Intent { owner: ProcessId(1), tables, reads: vec![], what, open: Open::No, under: None };
         more.intents.insert(1, intent);
         bad(&more, &placed, "intent 1");
         let mut more = group.clone();
