@@ -101,7 +101,8 @@ fn table(id: u32, name: &str) -> Arc<TableSchema> {
 
 /// The commands that make a table.
 pub(crate) fn make_table(id: u32, name: &str) -> [GroupCommand; 2] {
-    let database = Command::CreateDatabase { name: "shop".into(), collation: Collation::DEFAULT };
+    let database =
+        Command::CreateDatabase { name: "shop".into(), collation: Collation::DEFAULT, comment: String::new() };
     [database, Command::CreateTables { tables: vec![table(id, name)] }]
         .map(|command| GroupCommand::Catalog { command, intent: None })
 }
@@ -633,7 +634,7 @@ fn intents_share_no_table_and_end_with_their_owner() {
     register(&mut group, NodeId(2), 50, vec![]);
     assert!(group.intents.is_empty());
     // A change whose intent has ended is void: its tables are not locked any more.
-    let command = Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT };
+    let command = Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT, comment: String::new() };
     assert_eq!(nothing(&mut group, GroupCommand::Catalog { command, intent: Some(2) }), Answer::Void);
 }
 

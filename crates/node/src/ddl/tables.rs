@@ -84,22 +84,27 @@ impl Database {
 // is durable when it returns, and after a crash it is wholly there or not at all.
 impl Database {
     pub async fn create_database(&self, name: &str, collation: Collation) -> Result<(), NodeError> {
-        self.node.check_running()?;
-        if let Some(cluster) = self.node.cluster() {
-            return cluster::create_database(self.place(cluster), name, collation).await;
-        }
-        self.node.change_catalog(&Command::CreateDatabase { name: name.to_string(), collation })?;
-        Ok(())
+        self.create_commented_database(name, collation, "").await
     }
 
-    /// Changes the collation that tables made from now on have.
-    pub async fn alter_database(&self, name: &str, collation: Collation) -> Result<(), NodeError> {
-        self.node.check_running()?;
-        let command = Command::AlterDatabase { name: name.to_string(), collation };
-        match self.node.cluster() {
-            Some(cluster) => cluster::change_catalog(self.place(cluster), command).await,
-            None => self.node.change_catalog(&command).map(|_| ()),
-        }
+    pub async fn create_commented_database(
+        &self,
+        name: &str,
+        collation: Collation,
+        comment: &str,
+    ) -> Result<(), NodeError> {
+        self.change_by(Command::CreateDatabase { name: name.into(), collation, comment: comment.into() }).await
+    }
+
+    /// Changes the collation that tables made from now on have, and the comment if there is one.
+    pub async fn alter_database(
+        &self,
+        name: &str,
+        collation: Collation,
+        comment: Option<&str>,
+    ) -> Result<(), NodeError> {
+        let comment = comment.map(str::to_string);
+        self.change_by(Command::AlterDatabase { name: name.into(), collation, comment }).await
     }
 
     /// Drops its tables and views as well; gives how many of both.

@@ -104,7 +104,7 @@ fn roles(random: &mut Random) -> BTreeSet<RoleKind> {
 fn catalog_command(random: &mut Random) -> Command {
     let number = random.below(6) as u32 + 1;
     match random.below(8) {
-        0 => Command::CreateDatabase { name: "shop".into(), collation: Collation::DEFAULT },
+        0 => Command::CreateDatabase { name: "shop".into(), collation: Collation::DEFAULT, comment: String::new() },
         1 if random.one_in(4) => Command::DropDatabase { name: "shop".into() },
         2 => Command::DropTables { tables: vec![TableId(number)] },
         3 => Command::StartJob { what: "ALTER".into(), table: TableId(number), builds: random.below(3) as u32 },

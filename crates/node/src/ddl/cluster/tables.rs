@@ -8,12 +8,7 @@ use crate::error::NodeError;
 use crate::locks::metadata::DdlWait;
 use crate::node::Node;
 use rauk_manage::{CatalogError, Command};
-use rauk_types::{Collation, TableId, TableSchema};
-
-pub async fn create_database(place: Place<'_>, name: &str, collation: Collation) -> Result<(), NodeError> {
-    place.change(Command::CreateDatabase { name: name.to_string(), collation }, None).await?;
-    Ok(())
-}
+use rauk_types::{TableId, TableSchema};
 
 /// Gives how many tables and views it had.
 pub async fn drop_database(place: Place<'_>, name: &str, wait: DdlWait<'_>) -> Result<u64, NodeError> {

@@ -134,7 +134,11 @@ fn group() -> Group {
 impl World {
     fn new() -> World {
         let mut world = World { group: group(), db: open(), state: CatalogState::default(), builds: None };
-        world.change(Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT });
+        world.change(Command::CreateDatabase {
+            name: "d".into(),
+            collation: Collation::DEFAULT,
+            comment: String::new(),
+        });
         world
     }
 
