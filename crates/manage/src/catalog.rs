@@ -17,6 +17,9 @@ pub struct Database {
     pub name: String,
     /// Default of tables created in it.
     pub collation: Collation,
+    /// Databases of older programs have none.
+    #[serde(default)]
+    pub comment: String,
 }
 
 /// What a command did.
@@ -151,16 +154,20 @@ impl Catalog {
     pub fn apply(&mut self, command: &Command) -> Result<Applied, CatalogError> {
         let mut applied = Applied::default();
         match command {
-            Command::CreateDatabase { name, collation } => {
+            Command::CreateDatabase { name, collation, comment } => {
                 if self.databases.contains_key(name) {
                     return Err(CatalogError::DatabaseExists(name.clone()));
                 }
-                let database = Database { name: name.clone(), collation: *collation };
+                let database = Database { name: name.clone(), collation: *collation, comment: comment.clone() };
                 self.databases.insert(name.clone(), database);
             }
-            Command::AlterDatabase { name, collation } => {
+            Command::AlterDatabase { name, collation, comment } => {
                 let database = self.databases.get_mut(name);
-                database.ok_or_else(|| CatalogError::UnknownDatabase(name.clone()))?.collation = *collation;
+                let database = database.ok_or_else(|| CatalogError::UnknownDatabase(name.clone()))?;
+                database.collation = *collation;
+                if let Some(comment) = comment {
+                    database.comment.clone_from(comment);
+                }
             }
             Command::DropDatabase { name } => {
                 if self.databases.remove(name).is_none() {
@@ -572,7 +579,8 @@ pub(crate) mod tests {
 
     fn with_database() -> Catalog {
         let mut c = Catalog::default();
-        c.apply(&Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT }).unwrap();
+        c.apply(&Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT, comment: String::new() })
+            .unwrap();
         c
     }
 
@@ -590,7 +598,11 @@ pub(crate) mod tests {
             Err(CatalogError::UnknownDatabase("x".into()))
         );
         assert_eq!(
-            c.apply(&Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT }),
+            c.apply(&Command::CreateDatabase {
+                name: "d".into(),
+                collation: Collation::DEFAULT,
+                comment: String::new()
+            }),
             Err(CatalogError::DatabaseExists("d".into()))
         );
         assert_eq!(c, before);
@@ -634,7 +646,8 @@ pub(crate) mod tests {
     #[test]
     fn names_of_foreign_keys_are_unique_in_a_database() {
         let mut c = with_database();
-        c.apply(&Command::CreateDatabase { name: "e".into(), collation: Collation::DEFAULT }).unwrap();
+        c.apply(&Command::CreateDatabase { name: "e".into(), collation: Collation::DEFAULT, comment: String::new() })
+            .unwrap();
         let child = |id, database: &str, name: &str, key: &str| {
             let mut t = (*table(id, database, name)).clone();
             t.foreign_keys.push(rauk_types::ForeignKey {
@@ -752,8 +765,16 @@ pub(crate) mod tests {
             let name = prop_oneof![Just("a"), Just("b"), Just("c")];
             let db = prop_oneof![Just("d"), Just("e")];
             let one = prop_oneof![
-                db.clone().prop_map(|n| Command::CreateDatabase { name: n.into(), collation: Collation::DEFAULT }),
-                db.clone().prop_map(|n| Command::AlterDatabase { name: n.into(), collation: Collation::Utf8mb4Bin }),
+                db.clone().prop_map(|n| Command::CreateDatabase {
+                    name: n.into(),
+                    collation: Collation::DEFAULT,
+                    comment: String::new()
+                }),
+                db.clone().prop_map(|n| Command::AlterDatabase {
+                    name: n.into(),
+                    collation: Collation::Utf8mb4Bin,
+                    comment: (n.len() % 2 == 0).then(|| n.to_uppercase()),
+                }),
                 db.clone().prop_map(|n| Command::DropDatabase { name: n.into() }),
                 (1u32..20, db.clone(), name.clone())
                     .prop_map(|(i, d, n)| Command::CreateTables { tables: vec![table(i, d, n)] }),

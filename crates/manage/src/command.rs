@@ -58,6 +58,8 @@ pub enum Command {
     CreateDatabase {
         name: String,
         collation: Collation,
+        #[serde(default)]
+        comment: String,
     },
     /// With all its tables.
     DropDatabase {
@@ -140,10 +142,12 @@ pub enum Command {
         table: TableId,
         changes: Vec<(ColumnId, Option<Arc<str>>)>,
     },
-    /// The collation of tables that are made in a database from now on.
+    /// The collation of tables that are made in a database from now on, and its comment if that changes.
     AlterDatabase {
         name: String,
         collation: Collation,
+        #[serde(default)]
+        comment: Option<String>,
     },
 }
 

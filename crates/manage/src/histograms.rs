@@ -92,7 +92,9 @@ mod tests {
 
     fn catalog() -> Catalog {
         let mut catalog = Catalog::default();
-        catalog.apply(&Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT }).unwrap();
+        catalog
+            .apply(&Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT, comment: String::new() })
+            .unwrap();
         catalog.apply(&Command::CreateTables { tables: vec![table(1, "d", "t"), table(2, "d", "u")] }).unwrap();
         catalog.apply(&set(1, 0, "x")).unwrap();
         catalog

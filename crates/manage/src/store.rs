@@ -136,7 +136,7 @@ mod tests {
     const ID: DatabaseId = DatabaseId([7; 16]);
 
     fn create(name: &str) -> Command {
-        Command::CreateDatabase { name: name.into(), collation: Collation::DEFAULT }
+        Command::CreateDatabase { name: name.into(), collation: Collation::DEFAULT, comment: String::new() }
     }
 
     fn open(disk: &Arc<dyn Disk>) -> CatalogStore {

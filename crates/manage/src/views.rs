@@ -71,7 +71,13 @@ mod tests {
     fn catalog() -> Catalog {
         let mut catalog = Catalog::default();
         for name in ["d", "e"] {
-            catalog.apply(&Command::CreateDatabase { name: name.into(), collation: Collation::DEFAULT }).unwrap();
+            catalog
+                .apply(&Command::CreateDatabase {
+                    name: name.into(),
+                    collation: Collation::DEFAULT,
+                    comment: String::new(),
+                })
+                .unwrap();
         }
         catalog.apply(&Command::CreateTables { tables: vec![table(1, "d", "t")] }).unwrap();
         catalog.apply(&create("v", "select 1", false)).unwrap();
@@ -126,7 +132,8 @@ mod tests {
         let mut c = catalog();
         c.apply(&Command::DropDatabaseOf { name: "d".into(), tables: vec![TableId(1)] }).unwrap();
         assert!(c.view("d", "v").is_none());
-        c.apply(&Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT }).unwrap();
+        c.apply(&Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT, comment: String::new() })
+            .unwrap();
         assert!(c.view("d", "v").is_none());
         c.apply(&create("v", "select 1", false)).unwrap();
         c.apply(&Command::DropDatabase { name: "d".into() }).unwrap();

@@ -196,6 +196,11 @@ impl Database {
         self.node.catalog.lock().catalog().database(name).map(|d| d.collation)
     }
 
+    /// `None`: it is not there.
+    pub fn database_comment(&self, name: &str) -> Option<String> {
+        self.node.catalog.lock().catalog().database(name).map(|d| d.comment.clone())
+    }
+
     /// The time of the newest commit.
     pub(crate) fn newest_commit(&self) -> rauk_types::Timestamp {
         self.node.log.last_time()

@@ -41,12 +41,15 @@ pub mod transaction;
 
 pub use commit::group::FlushPolicy;
 pub use database::{Config, Database, Durability, TableHandle};
+pub use ddl::changes::Changing;
 pub use ddl::locking::TableLocks;
 pub use ddl::{Convert, Look, TableName, is_online};
 pub use error::NodeError;
+pub use locks::held::LockInfo;
 pub use locks::metadata::{DdlWait, LockedTables, Meanwhile, Mode as TableLockMode};
 pub use names::{NameLocks, OnLost};
 pub use ops::change::{NewRow, RowChange};
+pub use rauk_kernel::{HeldLock, HeldMode, HeldOn, RowId};
 pub use rauk_manage::SettingChange;
 pub use rauk_manage::histograms::TableHistograms;
 pub use runtime::Runtime;

@@ -3,6 +3,7 @@
 use crate::commit::group::{GroupCommit, Target};
 use crate::commit::inflight::Inflight;
 use crate::database::{Config, Durability};
+use crate::ddl::changes::everything;
 use crate::error::NodeError;
 use crate::executor::{Class, Guarded};
 use crate::locks::waits::Waits;
@@ -45,6 +46,8 @@ pub struct Node {
     pub partitions: Box<[Guarded<Partition>]>,
     pub budget: Arc<MemoryBudget>,
     pub tables: TableCache,
+    /// Stands for all definitions: [`crate::ddl::changes`].
+    pub everything: Arc<TableInfo>,
     pub waits: Waits,
     /// Locks on names.
     pub names: Names,
@@ -112,6 +115,7 @@ impl Node {
             catalog_changes: AtomicU32::new(1),
             budget: parts.budget,
             tables: TableCache::default(),
+            everything: everything(),
             waits: Waits::default(),
             names: Names::default(),
             snapshots: Snapshots::default(),

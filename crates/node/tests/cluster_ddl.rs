@@ -714,7 +714,7 @@ fn tables_that_a_session_has_locked() {
             assert_eq!(txn.use_table_to_write(&handle(at, "t")).await, Err(NodeError::LockTimeout));
             assert_eq!(txn.use_table(&handle(at, "u")).await, Err(NodeError::LockTimeout));
         }
-        let mut own = nodes[0].db.begin(TxnOptions { locked: Some(locks.tables.clone()), ..short() });
+        let mut own = nodes[0].db.begin(TxnOptions { locked: Some(locks.tables()), ..short() });
         own.use_table(&handle(0, "t")).await.unwrap();
         assert_eq!(code(own.use_table_to_write(&handle(0, "t")).await.unwrap_err()), 1099);
         own.use_table_to_write(&handle(0, "u")).await.unwrap();
@@ -732,6 +732,46 @@ fn tables_that_a_session_has_locked() {
         drop(txn);
         drop(second);
         fill(&nodes[2].db, "t", 5..6).await;
+    });
+    wait_calm(&world);
+    // DDL under the locks: they stay, and follow a table that is made again.
+    block_on(async {
+        let handle = |at: usize, table: &str| nodes[at].db.table("d", table).unwrap();
+        let locks =
+            nodes[0].db.lock_tables(&[(handle(0, "t"), Alone), (handle(0, "u"), NoWrites)], wait).await.unwrap();
+        let under = DdlWait { locks: Some(&locks), ..wait };
+        nodes[0].db.truncate_table("d", "t", under).await.unwrap();
+        let mut wider = (**handle(0, "t").schema()).clone();
+        wider.comment = "wider".into();
+        nodes[0].db.alter_table(&handle(0, "t"), wider.clone(), under).await.unwrap();
+        let rewritten = nodes[0].db.rewrite_table(&handle(0, "t"), wider, under, &mut |row| Ok(row.to_vec())).await;
+        assert_eq!(rewritten, Ok(0));
+        let name = |table: &str| ("d".to_string(), table.to_string());
+        nodes[0].db.rename_tables(&[(name("t"), name("s"))], under).await.unwrap();
+        for (at, node) in nodes.iter().enumerate() {
+            let mut txn = node.db.begin(short());
+            assert_eq!(txn.use_table(&handle(at, "s")).await, Err(NodeError::LockTimeout), "{at}");
+            txn.use_table(&handle(at, "u")).await.unwrap();
+            assert_eq!(txn.use_table_to_write(&handle(at, "u")).await, Err(NodeError::LockTimeout));
+        }
+        let mut own = nodes[0].db.begin(TxnOptions { locked: Some(locks.tables()), ..short() });
+        own.use_table_to_write(&handle(0, "s")).await.unwrap();
+        own.insert(&handle(0, "s"), &account(1, 1, None)).await.unwrap();
+        own.commit().await.unwrap();
+        // Another session's DDL waits for the locks, and this one's for nobody.
+        let other = nodes[1].db.drop_table("d", "s", DdlWait::from(Duration::from_millis(300))).await;
+        assert_eq!(other, Err(NodeError::LockTimeout));
+        // Only kept from writers, and raised while a reader of another node is there: the reader is waited for.
+        let mut reader = nodes[2].db.begin(short());
+        reader.use_table(&handle(2, "u")).await.unwrap();
+        let limit = Duration::from_millis(300);
+        let raised = nodes[0].db.truncate_table("d", "u", DdlWait { limit, ..under }).await;
+        assert_eq!(raised, Err(NodeError::LockTimeout));
+        drop(reader);
+        nodes[0].db.drop_table("d", "s", under).await.unwrap();
+        nodes[1].db.create_table(accounts("t")).await.unwrap();
+        drop(locks);
+        fill(&nodes[2].db, "u", 5..6).await;
     });
     wait_calm(&world);
     // The locks of a process end with it.

@@ -95,7 +95,11 @@ fn a_read_lock_of_all_tables_holds_on_all_nodes() {
         assert_eq!(answer(session, "INSERT INTO shop.t VALUES (4, 4)"), ["error 1205"]);
         assert_eq!(answer(session, "ALTER TABLE shop.t ADD c INT"), ["error 1205"]);
         assert_eq!(answer(session, "DROP TABLE shop.t"), ["error 1205"]);
+        assert_eq!(answer(session, "CREATE TABLE shop.u (id INT)"), ["error 1205"]);
+        assert_eq!(answer(session, "CREATE DATABASE other"), ["error 1205"]);
+        assert_eq!(answer(session, "CREATE USER who"), ["error 1205"]);
     }
+    assert_eq!(answer(&mut sessions[0], "CREATE TABLE shop.u (id INT)"), ["error 1223"]);
     assert_eq!(number(&mut sessions[1], "SELECT SUM(n) FROM shop.t"), 1, "nothing was written");
 
     // Writers that wait go on when the lock is given back.
@@ -104,11 +108,14 @@ fn a_read_lock_of_all_tables_holds_on_all_nodes() {
     for (writer, node) in writers.iter().zip(&nodes[1..]) {
         writer.until_it_waits(node);
     }
+    let create = Running::start(&nodes[1], "CREATE TABLE shop.u (id INT)");
+    create.until_it_waits(&nodes[1]);
     assert_eq!(number(&mut sessions[0], "SELECT SUM(n) FROM shop.t"), 1);
     insist(&mut sessions[0], "UNLOCK TABLES");
     for writer in writers {
         assert_eq!(writer.ended(), ["ok 1"]);
     }
+    assert_eq!(create.ended(), ["ok 0"]);
     assert_eq!(number(&mut sessions[0], "SELECT SUM(n) FROM shop.t"), 201);
 
     // Also when the session that has it is ended, or its node dies.

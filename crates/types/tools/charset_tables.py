@@ -7,6 +7,8 @@ src/charset/tables/single_byte.bin: for each set of SETS the characters of the c
 src/collation/tables/single_byte.bin: for each collation of ORDERS the weight of each code, 256 bytes; behind them the second weights of
 latin1_german2_ci, 0 where a code has one.
 src/charset/tables/big5.bin, gb2312.bin: the characters of all codes of two bytes, in their order, 16 bits each, little-endian; 0: none.
+src/charset/tables/ujis.bin, eucjpms.bin: the characters of the codes A1A1 to F4FE, and of the codes of three bytes 8FA1A1 to 8FF4FE, in the
+same form.
 src/collation/tables/SET_chinese.bin: the weights of the codes that big5, gb2312 and gbk have, in their order, 16 bits each, little-endian.
 """
 import sys
@@ -59,6 +61,15 @@ def main(directory):
             0 if decoded[code] == 0x3F else decoded[code] for code in (lead << 8 | trail for lead in leads for trail in trails)
         )
         (source / f"charset/tables/{name}.bin").write_bytes(characters)
+    # From F5 on are the private characters, in their order.
+    codes = [lead << 8 | trail for lead in range(0xA1, 0xF5) for trail in range(0xA1, 0xFF)]
+    for name in ["ujis", "eucjpms"]:
+        two, three = said(directory, f"dec2_{name}"), said(directory, f"dec3_{name}")
+        both = [two[code] for code in codes] + [three[0x8F0000 | code] for code in codes]
+        characters = [int(character, 16) if len(character) == 8 else 0 for character in both]
+        # A1C0 is what is written for the full-width one: see the essay of the module.
+        characters = [0 if character == 0x3F else 0xFF3C if character == 0x5C else character for character in characters]
+        (source / f"charset/tables/{name}.bin").write_bytes(words(characters))
     for name in ["big5", "gb2312", "gbk"]:
         codes = {int(code, 16): character for character, code in said(directory, f"enc_{name}").items()}
         weights = said(directory, f"w_{name}_chinese_ci")

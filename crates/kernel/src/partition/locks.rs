@@ -157,6 +157,17 @@ impl LockTable {
         self.rows.get(key)?.held(txn)
     }
 
+    /// Whether `txn` holds the row and knows that.
+    pub fn is_claimed(&self, key: RowKey, txn: TxnId) -> bool {
+        let holder = self.rows.get(key).and_then(|row| row.holders.iter().find(|h| h.txn == txn));
+        holder.is_some_and(|holder| holder.fresh.is_none_or(|before| before.is_some()))
+    }
+
+    /// What `txn` waits for.
+    pub fn wanted(&self, key: RowKey, txn: TxnId) -> Option<Mode> {
+        self.rows.get(key)?.queue.iter().find(|w| w.txn == txn).map(|w| w.mode)
+    }
+
     /// Whether `txn` holds the row or waits for it.
     pub fn is_involved(&self, key: RowKey, txn: TxnId) -> bool {
         let row = self.rows.get(key);

@@ -23,6 +23,7 @@
 //! | [`validate`] | the check of all invariants |
 //! | [`large`] | values that lie beside their rows |
 //! | [`fresh`] | inserts that nobody has touched since |
+//! | [`held`] | lists of locks, for people |
 //! | [`fragment`], [`versions`], [`locks`], [`ranges`], [`transactions`], [`side`] | the structures |
 //!
 //! *Time.* A transaction's commit time is not below what [`TimeBounds::least_time`] said when it prepared: above every snapshot that has
@@ -42,6 +43,7 @@ mod copy;
 mod finish;
 mod fragment;
 mod fresh;
+mod held;
 mod large;
 mod locks;
 mod lookup;
@@ -69,6 +71,7 @@ use collect::Garbage;
 pub use copy::{CopyCursor, SliceError, SliceRow, slice_partition, slice_rows};
 use fragment::{Fragment, KeyList};
 use hashbrown::HashMap;
+pub use held::{HeldLock, HeldMode, HeldOn};
 use locks::LockTable;
 pub use lookup::{Lookup, LookupPosition, Span};
 pub use many::{Found, MANY, ManyRead, Probe};

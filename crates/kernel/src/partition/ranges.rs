@@ -76,6 +76,19 @@ impl RangeTable {
         }
     }
 
+    /// How many ranges of which indexes of a table a transaction has locked.
+    pub fn count(&self, txn: TxnId, table: TableId) -> Vec<(IndexId, u64)> {
+        let mut counts: Vec<(IndexId, u64)> = Vec::new();
+        let own = self.tables.get(&table).into_iter().flat_map(|ranges| ranges.locks.iter().filter(|l| l.txn == txn));
+        for lock in own {
+            match counts.iter_mut().find(|(index, _)| *index == lock.index) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((lock.index, 1)),
+            }
+        }
+        counts
+    }
+
     /// Adds to `blockers` the others whose ranges have this key.
     pub fn find(&self, txn: TxnId, table: TableId, index: IndexId, key: &[u8], blockers: &mut Vec<TxnId>) {
         let Some(ranges) = self.tables.get(&table) else { return };

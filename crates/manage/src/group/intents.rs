@@ -9,6 +9,9 @@
 //! nothing out but other intents that want the tables alone. Open or not, an intent that changes gets another number:
 //! what processes said of the one before does not count for it.
 //!
+//! A statement of a session that has locked tables itself has an intent *under* the one of these locks: the two may
+//! have tables in common, and what the statement does to the tables is followed by the locks.
+//!
 //! What a statement *builds* on its tables (`StartBuild`) changes what partitions have of them at once, so it names the intent too, which goes on; and it ends with the intent at the latest, by the same command: nothing that was
 //! half built lies over a table that another statement may change. A build that comes late, when its statement has given up, is void like every other change.
 //!
@@ -20,6 +23,7 @@ use super::command::{Answer, CatalogAnswer, Refused};
 use crate::command::Command;
 use rauk_types::{ProcessId, TableId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 
 /// A cluster-wide metadata lock: a DDL statement that wants tables alone, or a session that has said LOCK TABLES. Every process locks them locally and tells the owner; the owner changes the catalog, which ends it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +38,9 @@ pub struct Intent {
     /// Whom its tables are open to, while it keeps other intents from them.
     #[serde(default)]
     pub open: Open,
+    /// The intent of the locks that the statement's session has (LOCK TABLES), which this one works under.
+    #[serde(default)]
+    pub under: Option<u64>,
 }
 
 /// Who may use the tables of an intent that wants them alone in the end.
@@ -51,6 +58,20 @@ fn exclude(one: &Intent, other: &Intent) -> bool {
         of.tables.iter().any(|t| with.tables.contains(t) || of.open == Open::No && with.reads.contains(t))
     };
     alone(one, other) || alone(other, one)
+}
+
+/// Locks of a session keep what has become of their tables: tables that are gone are locked no more, those that took
+/// their places are.
+fn follow(locks: &mut Intent, command: &Command, dropped: &[TableId]) {
+    let is_kept = |table: &TableId| !dropped.contains(table);
+    let before = locks.tables.len();
+    locks.tables.retain(is_kept);
+    locks.reads.retain(is_kept);
+    if let Command::Switch { create, .. } = command
+        && locks.tables.len() < before
+    {
+        locks.tables.extend(create.iter().filter(|table| table.entry_of.is_none()).map(|table| table.id));
+    }
 }
 
 /// Table ids stay below: the highest bit marks the counter of a table's hidden keys.
@@ -76,7 +97,11 @@ impl Group {
         };
         self.catalog_index = self.index;
         if let Some(number) = intent.filter(|_| !is_build) {
+            let locks = self.intents.get(&number).and_then(|intent| intent.under);
             self.end_intents(|other, _| other == number);
+            if let Some(locks) = locks.and_then(|locks| self.intents.get_mut(&locks)) {
+                follow(locks, command, &applied.dropped);
+            }
         }
         if !applied.dropped.is_empty() || matches!(command, Command::AbortJob { .. } | Command::Switch { .. }) {
             self.drop_counters();
@@ -88,7 +113,12 @@ impl Group {
         if !self.is_up(intent.owner) {
             return Err(Answer::Void);
         }
-        if let Some(other) = self.intents.values().find(|other| exclude(other, intent)) {
+        let is_locks = |number| self.intents.get(&number).is_some_and(|locks| locks.under.is_none());
+        if intent.under.is_some_and(|locks| !is_locks(locks)) {
+            return Err(Answer::Void);
+        }
+        let mut others = self.intents.iter().filter(|(other, _)| intent.under != Some(**other)).map(|(_, other)| other);
+        if let Some(other) = others.find(|other| exclude(other, intent)) {
             return Err(Answer::Refused(Refused::Intended(other.what.clone())));
         }
         Ok(Answer::Intent(self.add_intent(intent.clone())))
@@ -101,11 +131,16 @@ impl Group {
         number
     }
 
-    /// Opens an intent, or closes it again; what is built on its tables goes on.
+    /// Opens an intent, or closes it again; what is built on its tables goes on. Void for locks that a statement works
+    /// under.
     pub(super) fn reopen(&mut self, number: u64, open: Open) -> Result<Answer, Answer> {
         let intent = self.intents.get(&number).ok_or(Answer::Void)?;
+        if self.intents.values().any(|other| other.under == Some(number)) {
+            return Err(Answer::Void);
+        }
         let changed = Intent { open, ..intent.clone() };
-        let mut others = self.intents.iter().filter(|(other, _)| **other != number).map(|(_, other)| other);
+        let apart = |other: u64| other != number && intent.under != Some(other);
+        let mut others = self.intents.iter().filter(|(other, _)| apart(**other)).map(|(_, other)| other);
         if let Some(other) = others.find(|other| exclude(other, &changed)) {
             return Err(Answer::Refused(Refused::Intended(other.what.clone())));
         }
@@ -118,9 +153,13 @@ impl Group {
         Ok(Answer::Done)
     }
 
-    /// Intents that `which` names end, and with them what is being built on their tables.
+    /// Intents that `which` names end, those under them, and with them what is being built on their tables.
     pub(super) fn end_intents(&mut self, which: impl Fn(u64, &Intent) -> bool) {
-        let ended = self.intents.extract_if(.., |number, intent| which(*number, intent));
+        let named: BTreeSet<u64> = self.intents.iter().filter(|(n, i)| which(**n, i)).map(|(n, _)| *n).collect();
+        let ends = |number: &u64, intent: &Intent| {
+            named.contains(number) || intent.under.is_some_and(|locks| named.contains(&locks))
+        };
+        let ended = self.intents.extract_if(.., |number, intent| ends(number, intent));
         let tables: Vec<TableId> = ended.flat_map(|(_, intent)| intent.tables).collect();
         if self.catalog.end_builds(&tables) {
             self.catalog_index = self.index;

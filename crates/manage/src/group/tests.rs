@@ -101,7 +101,8 @@ fn table(id: u32, name: &str) -> Arc<TableSchema> {
 
 /// The commands that make a table.
 pub(crate) fn make_table(id: u32, name: &str) -> [GroupCommand; 2] {
-    let database = Command::CreateDatabase { name: "shop".into(), collation: Collation::DEFAULT };
+    let database =
+        Command::CreateDatabase { name: "shop".into(), collation: Collation::DEFAULT, comment: String::new() };
     [database, Command::CreateTables { tables: vec![table(id, name)] }]
         .map(|command| GroupCommand::Catalog { command, intent: None })
 }
@@ -113,7 +114,7 @@ pub(crate) fn with_table(group: &mut Group, id: u32, name: &str) {
 
 fn intent(owner: ProcessId, tables: &[u32], what: &str) -> Intent {
     let tables = tables.iter().copied().map(TableId).collect();
-    Intent { owner, tables, reads: vec![], what: what.into(), open: Open::No }
+    Intent { owner, tables, reads: vec![], what: what.into(), open: Open::No, under: None }
 }
 
 #[test]
@@ -633,7 +634,7 @@ fn intents_share_no_table_and_end_with_their_owner() {
     register(&mut group, NodeId(2), 50, vec![]);
     assert!(group.intents.is_empty());
     // A change whose intent has ended is void: its tables are not locked any more.
-    let command = Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT };
+    let command = Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT, comment: String::new() };
     assert_eq!(nothing(&mut group, GroupCommand::Catalog { command, intent: Some(2) }), Answer::Void);
 }
 
@@ -662,6 +663,44 @@ fn an_open_intent_has_another_number_and_keeps_other_ddl_out() {
     assert_eq!(group.intents, [(4, alter)].into());
     run(&mut group, GroupCommand::Down { member: members[0] });
     assert!(group.intents.is_empty());
+}
+
+#[test]
+fn a_change_under_locks_is_followed_by_them() {
+    let (mut group, members) = cluster(2);
+    let me = members[0].process;
+    with_table(&mut group, 1, "orders");
+    let create = Command::CreateTables { tables: vec![table(2, "items"), table(3, "parts")] };
+    run(&mut group, GroupCommand::Catalog { command: create, intent: None });
+    let locks = Intent { reads: vec![TableId(3)], ..intent(me, &[1, 2], "LOCK TABLES") };
+    assert_eq!(run(&mut group, GroupCommand::Intend { intent: locks.clone() }), Answer::Intent(1));
+    let under = |tables: &[u32]| Intent { under: Some(1), ..intent(me, tables, "TRUNCATE TABLE") };
+    let intend = |group: &mut Group, tables: &[u32]| {
+        let intent = under(tables);
+        let Answer::Intent(number) = run(group, GroupCommand::Intend { intent }) else { panic!("an intent") };
+        number
+    };
+    // Two statements under the same locks exclude each other as any do, and so do others and both.
+    let first = intend(&mut group, &[1, 3]);
+    assert!(matches!(nothing(&mut group, GroupCommand::Intend { intent: under(&[1]) }), Answer::Refused(_)));
+    let other = GroupCommand::Intend { intent: intent(members[1].process, &[3], "DROP TABLE c") };
+    assert!(matches!(nothing(&mut group, other), Answer::Refused(_)));
+    let truncate =
+        Command::Switch { job: None, drop: vec![TableId(1)], create: vec![table(4, "orders")], replace: vec![] };
+    run(&mut group, GroupCommand::Catalog { command: truncate, intent: Some(first) });
+    assert_eq!(group.intents.keys().collect::<Vec<_>>(), [&1]);
+    assert_eq!(group.intents[&1].tables, [TableId(2), TableId(4)]);
+    let second = intend(&mut group, &[2]);
+    let drop = Command::DropTables { tables: vec![TableId(2)] };
+    run(&mut group, GroupCommand::Catalog { command: drop, intent: Some(second) });
+    assert_eq!((&group.intents[&1].tables[..], &group.intents[&1].reads[..]), (&[TableId(4)][..], &[TableId(3)][..]));
+    // With the locks ends what works under them; what comes late is void.
+    let third = intend(&mut group, &[4]);
+    run(&mut group, GroupCommand::EndIntent { number: 1 });
+    assert!(group.intents.is_empty());
+    let late = Command::DropTables { tables: vec![TableId(4)] };
+    assert_eq!(nothing(&mut group, GroupCommand::Catalog { command: late, intent: Some(third) }), Answer::Void);
+    assert_eq!(nothing(&mut group, GroupCommand::Intend { intent: under(&[4]) }), Answer::Void);
 }
 
 #[test]

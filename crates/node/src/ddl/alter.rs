@@ -43,7 +43,7 @@ impl Database {
         new: TableSchema,
         wait: impl Into<DdlWait<'_>>,
     ) -> Result<(), NodeError> {
-        let wait = wait.into();
+        let wait = wait.into().under_locks();
         let node = &self.node;
         if let Some(cluster) = node.cluster() {
             return cluster::alter_table(Place { node, cluster }, old.info(), new, wait).await;
@@ -203,8 +203,10 @@ impl Database {
         for unique in &info.uniques {
             node.tables.publish(unique.entries.clone());
         }
+        wait.replaces(old.schema.id, &info);
         node.tables.publish(info);
         node.forget_table(old);
+        wait.forgets(std::iter::once(old.schema.id));
         Ok(copied.rows)
     }
 }

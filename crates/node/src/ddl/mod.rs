@@ -14,6 +14,7 @@
 
 pub(crate) mod alter;
 mod build;
+pub mod changes;
 mod cluster;
 mod entering;
 mod foreign;
@@ -30,7 +31,7 @@ pub use online::is_online;
 pub use tables::TableName;
 
 use crate::error::NodeError;
-use crate::locks::metadata::{DdlWait, LOOK, Mode, Turns};
+use crate::locks::metadata::{DdlWait, LOOK, LockedTables, Mode, Turns, Way};
 use crate::node::Node;
 use crate::table::{TableInfo, TableShared};
 use rauk_manage::{Applied, Command, StoreError};
@@ -109,8 +110,7 @@ impl Node {
 /// Tables that a DDL has alone, or has reserved ([`online`]); given back when dropped.
 struct Exclusive {
     tables: Vec<Arc<TableInfo>>,
-    /// Of the tables, those that LOCK TABLES only keeps writers out of.
-    reads: Reads,
+    ways: Ways,
     /// Users are let in while something is built, and other DDL is not.
     reserved: bool,
     /// Of the first table, only those that read.
@@ -122,15 +122,30 @@ struct Exclusive {
 /// Tables that are locked in [`Mode::NoWrites`]; all others are in [`Mode::Alone`].
 type Reads = BTreeSet<TableId>;
 
-fn mode_of(reads: &Reads, table: &TableInfo) -> Mode {
-    if reads.contains(&table.schema.id) { Mode::NoWrites } else { Mode::Alone }
+/// How a statement has its tables.
+#[derive(Clone, Default)]
+struct Ways {
+    /// Of the tables, those that LOCK TABLES only keeps writers out of.
+    reads: Reads,
+    /// What the session has locked before.
+    own: Arc<LockedTables>,
+}
+
+impl Ways {
+    fn of(&self, table: &TableInfo) -> Way {
+        let id = table.schema.id;
+        let mode = if self.reads.contains(&id) { Mode::NoWrites } else { Mode::Alone };
+        Way::to(mode, self.own.mode_of(id))
+    }
 }
 
 impl Exclusive {
     /// Locks all of them in the order of their ids, in turns with new users ([`Turns`]), and makes sure that these are
     /// still the newest definitions: `StaleSchema` else.
     async fn lock(node: &Node, tables: Vec<Arc<TableInfo>>, wait: DdlWait<'_>) -> Result<Exclusive, NodeError> {
-        wait.unless_killed(Exclusive::lock_in_turns(node, tables, Reads::new(), wait.limit)).await
+        let own = wait.locks.map(|locks| locks.tables()).unwrap_or_default();
+        let ways = Ways { reads: Reads::new(), own };
+        wait.unless_killed(Exclusive::lock_in_turns(node, tables, ways, wait.limit)).await
     }
 
     /// `main` and what `others` gives, which may be others when the locks are there: then again. `StaleSchema` is of `main`, which comes first.
@@ -158,7 +173,7 @@ impl Exclusive {
     async fn lock_in_turns(
         node: &Node,
         mut tables: Vec<Arc<TableInfo>>,
-        reads: Reads,
+        ways: Ways,
         wait: Duration,
     ) -> Result<Exclusive, NodeError> {
         node.check_running()?;
@@ -169,7 +184,7 @@ impl Exclusive {
         let left = || end.saturating_sub(runtime.now());
         let mut turns = Turns::LOCAL;
         loop {
-            match Exclusive::lock_within(node, &tables, &reads, turns.window().min(left())).await {
+            match Exclusive::lock_within(node, &tables, &ways, turns.window().min(left())).await {
                 Err(NodeError::LockTimeout) if !left().is_zero() => {}
                 Err(error) => return Err(error),
                 Ok(held) => return held.check(),
@@ -178,38 +193,38 @@ impl Exclusive {
             while runtime.now() < pause && !left().is_zero() {
                 runtime.sleep(LOOK.min(left())).await;
                 node.check_running()?;
-                if let Some(held) = Exclusive::lock_now(&tables, &reads) {
+                if let Some(held) = Exclusive::lock_now(&tables, &ways) {
                     return held.check();
                 }
             }
         }
     }
 
-    fn empty(reads: &Reads) -> Exclusive {
-        Exclusive { tables: Vec::new(), reads: reads.clone(), reserved: false, readers_only: false, alone: true }
+    fn empty(ways: &Ways) -> Exclusive {
+        Exclusive { tables: Vec::new(), ways: ways.clone(), reserved: false, readers_only: false, alone: true }
     }
 
     async fn lock_within(
         node: &Node,
         tables: &[Arc<TableInfo>],
-        reads: &Reads,
+        ways: &Ways,
         window: Duration,
     ) -> Result<Exclusive, NodeError> {
         let end = node.runtime.now() + window;
-        let mut held = Exclusive::empty(reads);
+        let mut held = Exclusive::empty(ways);
         for table in tables {
             let left = end.saturating_sub(node.runtime.now());
-            table.shared.lock.lock(mode_of(reads, table), &*node.runtime, left).await?;
+            table.shared.lock.take(ways.of(table), &*node.runtime, left).await?;
             held.tables.push(table.clone());
         }
         Ok(held)
     }
 
     /// If nobody uses any of them.
-    fn lock_now(tables: &[Arc<TableInfo>], reads: &Reads) -> Option<Exclusive> {
-        let mut held = Exclusive::empty(reads);
+    fn lock_now(tables: &[Arc<TableInfo>], ways: &Ways) -> Option<Exclusive> {
+        let mut held = Exclusive::empty(ways);
         for table in tables {
-            if !table.shared.lock.try_lock(mode_of(reads, table)) {
+            if !table.shared.lock.try_take(ways.of(table)) {
                 return None;
             }
             held.tables.push(table.clone());
@@ -228,7 +243,7 @@ impl Exclusive {
 impl Drop for Exclusive {
     fn drop(&mut self) {
         if self.alone {
-            self.tables.iter().for_each(|t| t.shared.lock.unlock(mode_of(&self.reads, t)));
+            self.tables.iter().for_each(|t| t.shared.lock.give(self.ways.of(t)));
         }
         self.let_writers_in();
         if self.reserved {

@@ -38,13 +38,14 @@ impl Node {
         all
     }
 
-    /// Brings new tables, made by [`Node::complete`], into partitions and cache.
-    pub(super) fn install_new(self: &Arc<Self>, schemas: &[Arc<TableSchema>]) -> Arc<TableInfo> {
+    /// Brings new tables, made by [`Node::complete`], into partitions and cache; before the first is found there it goes
+    /// through `found`.
+    fn install_new(self: &Arc<Self>, schemas: &[Arc<TableSchema>], found: impl FnOnce(&Arc<TableInfo>)) {
         schemas.iter().for_each(|s| self.create_in_partitions(s));
         let info = self.info_of_new(schemas[0].clone(), &schemas[1..]);
+        found(&info);
         info.uniques.iter().for_each(|u| self.tables.publish(u.entries.clone()));
-        self.tables.publish(info.clone());
-        info
+        self.tables.publish(info);
     }
 
     pub(super) fn find_table(&self, (database, name): &TableName) -> Result<Arc<TableInfo>, NodeError> {
@@ -83,22 +84,27 @@ impl Database {
 // is durable when it returns, and after a crash it is wholly there or not at all.
 impl Database {
     pub async fn create_database(&self, name: &str, collation: Collation) -> Result<(), NodeError> {
-        self.node.check_running()?;
-        if let Some(cluster) = self.node.cluster() {
-            return cluster::create_database(self.place(cluster), name, collation).await;
-        }
-        self.node.change_catalog(&Command::CreateDatabase { name: name.to_string(), collation })?;
-        Ok(())
+        self.create_commented_database(name, collation, "").await
     }
 
-    /// Changes the collation that tables made from now on have.
-    pub async fn alter_database(&self, name: &str, collation: Collation) -> Result<(), NodeError> {
-        self.node.check_running()?;
-        let command = Command::AlterDatabase { name: name.to_string(), collation };
-        match self.node.cluster() {
-            Some(cluster) => cluster::change_catalog(self.place(cluster), command).await,
-            None => self.node.change_catalog(&command).map(|_| ()),
-        }
+    pub async fn create_commented_database(
+        &self,
+        name: &str,
+        collation: Collation,
+        comment: &str,
+    ) -> Result<(), NodeError> {
+        self.change_by(Command::CreateDatabase { name: name.into(), collation, comment: comment.into() }).await
+    }
+
+    /// Changes the collation that tables made from now on have, and the comment if there is one.
+    pub async fn alter_database(
+        &self,
+        name: &str,
+        collation: Collation,
+        comment: Option<&str>,
+    ) -> Result<(), NodeError> {
+        let comment = comment.map(str::to_string);
+        self.change_by(Command::AlterDatabase { name: name.into(), collation, comment }).await
     }
 
     /// Drops its tables and views as well; gives how many of both.
@@ -165,7 +171,7 @@ impl Database {
             node.settled(result)?;
             schemas
         };
-        node.install_new(&schemas);
+        node.install_new(&schemas, |_| ());
         Ok(())
     }
 
@@ -192,6 +198,7 @@ impl Database {
         let tables = held.tables.iter().map(|t| t.schema.id).collect();
         node.change_catalog(&Command::DropTables { tables })?;
         held.tables.iter().for_each(|t| node.forget_table(t));
+        wait.forgets(held.tables.iter().map(|t| t.schema.id));
         Ok(())
     }
 
@@ -224,8 +231,9 @@ impl Database {
             node.settled(result)?;
             schemas
         };
-        node.install_new(&schemas);
+        node.install_new(&schemas, |new| wait.replaces(old.schema.id, new));
         node.forget_table(old);
+        wait.forgets(std::iter::once(old.schema.id));
         Ok(())
     }
 

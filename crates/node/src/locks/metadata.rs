@@ -22,16 +22,20 @@
 //! TABLES … READ and FLUSH TABLES WITH READ LOCK: whoever has it is a user like any other, for which DDL waits, and keeps
 //! out *writers*. Users that write say so in a second word (the number of writers, and above it that of holders of this
 //! mode), so users that only read pay nothing. Holders of this mode do not keep each other out. A session that has
-//! locked a table uses it without a share of its own (`TxnOptions::locked`).
+//! locked a table uses it without a share of its own (`TxnOptions::locked`). A DDL of that session has the tables that
+//! are locked alone already, and *raises* the other mode for its time ([`Way`]): the session's locks stay.
 
+use crate::ddl::locking::TableLocks;
 use crate::error::NodeError;
 use crate::runtime::Runtime;
+use crate::table::TableInfo;
 use crate::transaction::Interrupt;
 use futures::future::{Either, select};
 use parking_lot::Mutex;
 use rauk_types::TableId;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -55,6 +59,8 @@ pub struct DdlWait<'a> {
     /// Whether it is refused what would leave rows or definitions without their parents.
     pub foreign_key_checks: bool,
     pub meanwhile: Meanwhile,
+    /// What the session of the statement has locked (LOCK TABLES): the statement works on these tables under their locks.
+    pub locks: Option<&'a TableLocks>,
 }
 
 /// Who may use a table while a DDL builds something that can be built so: what the statement's LOCK says.
@@ -68,11 +74,33 @@ pub enum Meanwhile {
 
 impl From<Duration> for DdlWait<'_> {
     fn from(limit: Duration) -> Self {
-        DdlWait { limit, interrupt: None, foreign_key_checks: true, meanwhile: Meanwhile::All }
+        DdlWait { limit, interrupt: None, foreign_key_checks: true, meanwhile: Meanwhile::All, locks: None }
     }
 }
 
 impl DdlWait<'_> {
+    /// Tables that the session has locked are open to nobody while the statement builds something.
+    pub fn under_locks(self) -> Self {
+        match self.locks {
+            Some(_) => DdlWait { meanwhile: Meanwhile::Nobody, ..self },
+            None => self,
+        }
+    }
+
+    /// A table takes the place of another one.
+    pub(crate) fn replaces(self, old: TableId, new: &Arc<TableInfo>) {
+        if let Some(locks) = self.locks {
+            locks.replace(old, new);
+        }
+    }
+
+    /// Tables are gone.
+    pub(crate) fn forgets(self, gone: impl Iterator<Item = TableId>) {
+        if let Some(locks) = self.locks {
+            locks.forget(gone);
+        }
+    }
+
     /// Does `work` unless the statement is killed; then what was done of it is dropped. For waits, and for what a DDL
     /// builds before it changes anything: the change itself must not be given up in the middle.
     pub async fn unless_killed<T>(self, work: impl Future<Output = Result<T, NodeError>>) -> Result<T, NodeError> {
@@ -126,6 +154,27 @@ pub struct LockedTables(pub Vec<(TableId, Mode)>);
 impl LockedTables {
     pub fn mode_of(&self, table: TableId) -> Option<Mode> {
         self.0.iter().find(|(id, _)| *id == table).map(|(_, mode)| *mode)
+    }
+}
+
+/// How a statement comes to have a table, by what its session has of it already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Lock(Mode),
+    /// The session has it in [`Mode::NoWrites`] and keeps that; the statement has it alone for its time.
+    Raise,
+    /// The session has it alone.
+    Nothing,
+}
+
+impl Way {
+    /// To what `mode` allows, where the session has `own`.
+    pub fn to(mode: Mode, own: Option<Mode>) -> Way {
+        match own {
+            None => Way::Lock(mode),
+            Some(own) if own >= mode => Way::Nothing,
+            Some(_) => Way::Raise,
+        }
     }
 }
 
@@ -242,6 +291,47 @@ impl MetadataLock {
         self.writers.fetch_sub(NO_WRITES, Ordering::AcqRel);
         self.unshare();
         self.wake();
+    }
+
+    /// Has the table in a way: at most `timeout`, then 1205.
+    pub async fn take(&self, way: Way, runtime: &dyn Runtime, timeout: Duration) -> Result<(), NodeError> {
+        match way {
+            Way::Lock(mode) => self.lock(mode, runtime, timeout).await,
+            Way::Raise => self.raise(runtime, timeout).await,
+            Way::Nothing => Ok(()),
+        }
+    }
+
+    /// The same if there is nothing to wait for.
+    pub fn try_take(&self, way: Way) -> bool {
+        match way {
+            Way::Lock(mode) => self.try_lock(mode),
+            Way::Raise => self.word.compare_exchange(1, DDL | 1, Ordering::AcqRel, Ordering::Relaxed).is_ok(),
+            Way::Nothing => true,
+        }
+    }
+
+    pub fn give(&self, way: Way) {
+        match way {
+            Way::Lock(mode) => self.unlock(mode),
+            Way::Raise => self.end_exclusion(),
+            Way::Nothing => {}
+        }
+    }
+
+    /// Whoever has it in [`Mode::NoWrites`], as the only one in the end, has it alone until [`Self::end_exclusion`].
+    async fn raise(&self, runtime: &dyn Runtime, timeout: Duration) -> Result<(), NodeError> {
+        let start = runtime.now();
+        let free = |word| (word & (DDL | RESERVED) == 0).then_some(word | DDL);
+        // The share is waited for too: in a cluster it may come after the wish to raise it.
+        let is_held = || self.writers.load(Ordering::Acquire) >= NO_WRITES;
+        let take = || is_held() && self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, free).is_ok();
+        self.wait(runtime, timeout, None, take).await?;
+        let given_up = ClearOnDrop(self);
+        let left = timeout.saturating_sub(runtime.now().saturating_sub(start));
+        self.wait(runtime, left, None, || self.word.load(Ordering::Acquire) == DDL | 1).await?;
+        std::mem::forget(given_up);
+        Ok(())
     }
 
     /// Has the table alone: waits for other DDL and for all users, at most `timeout`, then 1205. New users wait
@@ -363,7 +453,6 @@ impl Drop for ClearOnDrop<'_> {
 mod tests {
     use super::*;
     use crate::runtime::threads::{Threads, block_on};
-    use std::sync::Arc;
     use std::time::Instant;
 
     const LONG: Duration = Duration::from_secs(10);
@@ -485,6 +574,33 @@ mod tests {
     }
 
     #[test]
+    fn whoever_keeps_writers_out_raises_that_and_has_it_afterwards() {
+        let runtime = Threads::start().unwrap();
+        let lock = MetadataLock::default();
+        let short = Duration::from_millis(5);
+        assert_eq!(Way::to(Mode::Alone, None), Way::Lock(Mode::Alone));
+        assert_eq!(Way::to(Mode::Alone, Some(Mode::NoWrites)), Way::Raise);
+        assert_eq!(Way::to(Mode::Alone, Some(Mode::Alone)), Way::Nothing);
+        assert!(lock.try_lock(Mode::NoWrites));
+        // Another holder, or a reader, is waited for; in vain it changes nothing.
+        assert!(lock.try_share() && !lock.try_take(Way::Raise));
+        assert_eq!(block_on(lock.take(Way::Raise, &*runtime, short)), Err(NodeError::LockTimeout));
+        assert!(!lock.is_awaited());
+        lock.unshare();
+        block_on(lock.take(Way::Raise, &*runtime, LONG)).unwrap();
+        assert!(!lock.try_share() && !lock.try_take(Way::Raise) && !lock.try_lock(Mode::Alone));
+        lock.give(Way::Raise);
+        assert!(lock.try_share() && !lock.try_write());
+        lock.unshare();
+        assert!(lock.try_take(Way::Raise));
+        lock.give(Way::Raise);
+        lock.unlock(Mode::NoWrites);
+        // Nothing is raised that nobody has.
+        assert_eq!(block_on(lock.take(Way::Raise, &*runtime, short)), Err(NodeError::LockTimeout));
+        assert_eq!((lock.word.load(Ordering::Relaxed), lock.writers.load(Ordering::Relaxed)), (0, 0));
+    }
+
+    #[test]
     fn a_ddl_that_is_killed_while_it_waits_lets_users_in() {
         let runtime = Threads::start().unwrap();
         let lock = Arc::new(MetadataLock::default());
@@ -493,12 +609,7 @@ mod tests {
         let ddl = {
             let (lock, runtime, killed) = (lock.clone(), runtime.clone(), killed.clone());
             std::thread::spawn(move || {
-                let wait = DdlWait {
-                    limit: LONG,
-                    interrupt: Some(&killed),
-                    foreign_key_checks: true,
-                    meanwhile: Meanwhile::All,
-                };
+                let wait = DdlWait { interrupt: Some(&killed), ..DdlWait::from(LONG) };
                 block_on(wait.unless_killed(lock.exclude(&*runtime, LONG)))
             })
         };

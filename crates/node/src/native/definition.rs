@@ -5,7 +5,7 @@
 use super::create;
 use super::failure::{malformed, of_mysql, of_node, refused};
 use super::session::{Answered, Call};
-use crate::{NodeError, TableHandle};
+use crate::{Changing, NodeError, TableHandle};
 use rauk_types::error::codes;
 use rauk_types::schema::MAX_IDENTIFIER_CHARS;
 use rauk_types::{MysqlError, TableSchema};
@@ -50,20 +50,28 @@ pub async fn run(call: &mut Call<'_>, frame: &mut Vec<u8>) -> Answered {
         }
         Kind::CreateTable => {
             let wanted: CreateTable = wire::decode(payload).map_err(malformed)?;
+            let _changing = changing(call).await?;
             let table = create_table(call, wanted).await?;
             answer(call, &table, frame)
         }
         Kind::DropTable => {
             let wanted: DropTable = wire::decode(payload).map_err(malformed)?;
+            let _changing = changing(call).await?;
             drop_table(call, wanted).await?;
             Ok((Kind::Done, std::mem::take(frame)))
         }
         _ => {
             let wanted: CreateDatabase = wire::decode(payload).map_err(malformed)?;
+            let _changing = changing(call).await?;
             create_database(call, wanted).await?;
             Ok((Kind::Done, std::mem::take(frame)))
         }
     }
+}
+
+/// Waits for FLUSH TABLES WITH READ LOCK.
+async fn changing(call: &Call<'_>) -> Result<Changing, Failure> {
+    call.session.service.database.changing(patience(call)).await.map_err(of_node)
 }
 
 fn answer(call: &Call<'_>, table: &TableHandle, frame: &mut Vec<u8>) -> Answered {

@@ -11,7 +11,7 @@
 //! nothing, but to the join's own condition.
 //!
 //! A key on the elements of an array (`CAST(doc->'$.zips' AS UNSIGNED ARRAY)`) serves conditions on the array: `… MEMBER OF (doc->'$.zips')`, JSON_CONTAINS and
-//! JSON_OVERLAPS with constants. Such a condition stays as it is, and says beside it what elements the rows have that it holds for ([`by_elements`]).
+//! JSON_OVERLAPS with constants, and MEMBER OF with columns of other tables. Such a condition stays as it is, and says beside it what elements the rows have that it holds for ([`by_elements`]).
 //!
 //! A literal that the plan cache has taken out of a statement is a parameter. An expression that would be the same with a literal in its place makes the
 //! statement one that is planned with its literals ([`Statement::by_values`]).
@@ -149,7 +149,7 @@ impl Look {
 
     /// Adds to conditions on arrays what elements they ask for.
     fn in_condition(&mut self, condition: &mut Expr, computed: &[Computed]) {
-        if let ExprKind::And(left, right) = &mut condition.kind {
+        if let ExprKind::And(left, right) | ExprKind::Or(left, right) = &mut condition.kind {
             crate::stack::grow(|| {
                 self.in_condition(left, computed);
                 self.in_condition(right, computed);
@@ -167,7 +167,7 @@ impl Look {
                 self.by_values = true;
                 return;
             }
-            if let Some(keys) = asked.keys(value, &ty) {
+            if let Some(keys) = asked.keys(value, &ty).or_else(|| asked.key_of_column(value, &ty)) {
                 let column = Expr { kind: ExprKind::Reference(known.column), ty, nullable: true, coercibility: 5 };
                 let test = std::mem::replace(condition, Expr::null());
                 *condition = by_elements(test, column, asked.way == Way::All, keys);

@@ -1,10 +1,10 @@
-//! Conditions on arrays, and the elements that they ask for.
+//! Conditions on arrays, and the elements that they ask for: constants, or the values of a column of another table.
 
 use super::computed::{has_parameter, outline, without_texts};
 use crate::bind::names::literal;
 use crate::expr::{Context, Expr, ExprKind, constant_document, sought};
 use rauk_types::json::Node;
-use rauk_types::{DataType, JsonRef};
+use rauk_types::{DataType, JsonRef, TypeKind};
 
 /// Most elements that are looked for.
 const MOST_KEYS: usize = 1000;
@@ -68,6 +68,18 @@ impl Asked {
     pub fn may_be(&self, document: &Expr) -> bool {
         let document = outline(document.clone());
         self.sides.iter().any(|(array, _)| has_parameter(array) && outline(array.clone()) == document)
+    }
+
+    /// The key that a column's values have in an index of type `ty`, where each of them is one of the index or none that
+    /// an element could have: a row of another table looks for its own.
+    pub fn key_of_column(&self, value: &Expr, ty: &DataType) -> Option<Vec<Expr>> {
+        let fits = match ty.kind {
+            TypeKind::BigInt | TypeKind::Decimal => value.ty.is_integer(),
+            TypeKind::VarChar | TypeKind::Char => value.ty.is_text() && value.ty.kind != TypeKind::Json,
+            _ => false,
+        };
+        let is_column = matches!(value.kind, ExprKind::Reference(_));
+        (self.one && fits && is_column).then(|| vec![value.clone()])
     }
 
     /// The keys of the elements that it asks for in an index of type `ty`; `None`: the index cannot tell.

@@ -6,13 +6,15 @@
 use super::ast::{TableConstraint, TableName};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
-use super::statement::{FlushOption, HistogramChange, PrepareSource, Statement, TableLock, ViewChange};
+use super::statement::{
+    DatabaseOptions, FlushOption, HistogramChange, PrepareSource, Statement, TableLock, ViewChange,
+};
 use crate::histogram::USUAL_BUCKETS;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
 
 /// Error 1235 where the rest of the statement would be understood.
-fn not_supported(what: &str) -> MysqlError {
+pub(super) fn not_supported(what: &str) -> MysqlError {
     MysqlError::new(codes::NOT_SUPPORTED_YET, format!("This version of MySQL doesn't yet support '{what}'"))
 }
 
@@ -228,8 +230,8 @@ impl Parser<'_> {
         if self.accept_any_kw(&["DATABASE", "SCHEMA"]).is_some() {
             let if_not_exists = self.accept_kws(&["IF", "NOT", "EXISTS"]);
             let name = self.name()?;
-            let (charset, collation) = self.database_options()?;
-            return Ok(Statement::CreateDatabase { name, if_not_exists, charset, collation });
+            let options = self.database_options()?;
+            return Ok(Statement::CreateDatabase { name, if_not_exists, options });
         }
         if self.accept_kw("INDEX") {
             return self.create_index(TableConstraint::Index);
@@ -287,17 +289,17 @@ impl Parser<'_> {
     }
 
     /// Charset and collation of CREATE and ALTER DATABASE.
-    fn database_options(&mut self) -> Result<(Option<String>, Option<String>)> {
-        let (mut charset, mut collation) = (None, None);
+    fn database_options(&mut self) -> Result<DatabaseOptions> {
+        let mut options = DatabaseOptions::default();
         loop {
             self.accept_kw("DEFAULT");
             if self.accept_kws(&["CHARACTER", "SET"]) || self.accept_kw("CHARSET") || self.accept_kws(&["CHAR", "SET"])
             {
                 self.accept(Kind::Eq);
-                charset = Some(self.charset_name()?);
+                options.charset = Some(self.charset_name()?);
             } else if self.accept_kw("COLLATE") {
                 self.accept(Kind::Eq);
-                collation = Some(self.charset_name()?);
+                options.collation = Some(self.charset_name()?);
             } else if self.accept_kw("ENCRYPTION") {
                 self.accept(Kind::Eq);
                 let value = self.string()?;
@@ -306,14 +308,14 @@ impl Parser<'_> {
                 }
             } else if self.accept_kw("COMMENT") {
                 self.accept(Kind::Eq);
-                self.string()?;
+                options.comment = Some(self.string()?);
             } else if self.accept_kws(&["READ", "ONLY"]) {
                 self.accept(Kind::Eq);
                 if !self.accept_kw("DEFAULT") && self.integer()? != 0 {
                     return Err(not_supported("READ ONLY = 1 of a database"));
                 }
             } else {
-                return Ok((charset, collation));
+                return Ok(options);
             }
         }
     }
@@ -324,10 +326,10 @@ impl Parser<'_> {
             return self.alter_table();
         }
         if self.accept_any_kw(&["DATABASE", "SCHEMA"]).is_some() {
-            const OPTIONS: &[&str] = &["DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "READ"];
+            const OPTIONS: &[&str] = &["DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "COMMENT", "ENCRYPTION", "READ"];
             let name = if self.is_any_kw(OPTIONS) { None } else { Some(self.name()?) };
-            let (charset, collation) = self.database_options()?;
-            return Ok(Statement::AlterDatabase { name, charset, collation });
+            let options = self.database_options()?;
+            return Ok(Statement::AlterDatabase { name, options });
         }
         if self.accept_kw("USER") {
             return self.alter_user();

@@ -106,12 +106,31 @@ pub enum DuplicateRows {
     Replace,
 }
 
+/// Of CREATE and ALTER DATABASE.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DatabaseOptions {
+    pub charset: Option<String>,
+    pub collation: Option<String>,
+    pub comment: Option<String>,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum PartitionBy {
-    /// `[LINEAR] KEY [ALGORITHM=n] (columns)`; the number of partitions is accepted.
-    Key { columns: Vec<String>, partitions: Option<u64> },
+    Key(PartitionByKey),
     /// HASH, RANGE, LIST: parsed so that the error can name it.
-    Other { kind: String },
+    Other {
+        kind: String,
+    },
+}
+
+/// `[LINEAR] KEY [ALGORITHM = n] (columns) [PARTITIONS n] [(PARTITION name, …)]`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PartitionByKey {
+    pub linear: bool,
+    pub algorithm: Option<u64>,
+    pub columns: Vec<String>,
+    pub partitions: Option<u64>,
+    pub names: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -374,13 +393,11 @@ pub enum Statement {
     CreateDatabase {
         name: String,
         if_not_exists: bool,
-        charset: Option<String>,
-        collation: Option<String>,
+        options: DatabaseOptions,
     },
     AlterDatabase {
         name: Option<String>,
-        charset: Option<String>,
-        collation: Option<String>,
+        options: DatabaseOptions,
     },
     DropDatabase {
         name: String,

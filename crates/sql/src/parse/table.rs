@@ -5,8 +5,9 @@ use super::ast::{
     References, ReferentialAction, TableConstraint, TableName, UnaryOp,
 };
 use super::cursor::{Parser, Result};
+use super::dispatch::not_supported;
 use super::lexer::Kind;
-use super::statement::{CreateIndex, CreateTable, Demands, DuplicateRows, PartitionBy, Statement};
+use super::statement::{CreateIndex, CreateTable, Demands, DuplicateRows, PartitionBy, PartitionByKey, Statement};
 use rauk_types::MysqlError;
 
 /// ER_UNKNOWN_ALTER_ALGORITHM, ER_UNKNOWN_ALTER_LOCK.
@@ -417,9 +418,14 @@ impl Parser<'_> {
     pub fn partition_by(&mut self) -> Result<PartitionBy> {
         let linear = self.accept_kw("LINEAR");
         if self.accept_kw("KEY") {
+            let mut algorithm = None;
             if self.accept_kw("ALGORITHM") {
                 self.expect(Kind::Eq)?;
-                self.integer()?;
+                let number = self.integer()?;
+                if !(1..=2).contains(&number) {
+                    return self.fail();
+                }
+                algorithm = Some(number);
             }
             let columns = self
                 .parenthesized(|p| if p.kind() == Kind::RParen { Ok(vec![]) } else { p.comma_separated(Self::name) })?;
@@ -428,10 +434,14 @@ impl Parser<'_> {
                 self.skip_partitioning();
                 return Ok(PartitionBy::Other { kind: "SUBPARTITION BY".into() });
             }
+            let mut names = Vec::new();
             if self.kind() == Kind::LParen {
-                self.skip_parentheses()?;
+                names = self.parenthesized(|p| p.comma_separated(Self::partition_name))?;
+                if partitions.is_some_and(|partitions| partitions != names.len() as u64) {
+                    return self.fail();
+                }
             }
-            return Ok(PartitionBy::Key { columns, partitions });
+            return Ok(PartitionBy::Key(PartitionByKey { linear, algorithm, columns, partitions, names }));
         }
         match self.accept_any_kw(&["HASH", "RANGE", "LIST", "SYSTEM_TIME"]) {
             Some(kind) => {
@@ -440,6 +450,29 @@ impl Parser<'_> {
                 Ok(PartitionBy::Other { kind })
             }
             None => self.fail(),
+        }
+    }
+
+    /// A partition that is declared by its name. Of its options only ENGINE is known, which is that of the table.
+    fn partition_name(&mut self) -> Result<String> {
+        self.expect_kw("PARTITION")?;
+        let name = self.name()?;
+        loop {
+            let storage = self.accept_kw("STORAGE");
+            if self.accept_kw("ENGINE") {
+                self.accept(Kind::Eq);
+                self.name()?;
+                continue;
+            }
+            if storage {
+                return self.fail();
+            }
+            const OPTIONS: &[&str] =
+                &["COMMENT", "DATA", "INDEX", "MAX_ROWS", "MIN_ROWS", "NODEGROUP", "TABLESPACE", "VALUES"];
+            return match self.accept_any_kw(OPTIONS) {
+                Some(option) => Err(not_supported(&format!("{option} of a partition"))),
+                None => Ok(name),
+            };
         }
     }
 

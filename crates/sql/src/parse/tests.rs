@@ -339,7 +339,8 @@ fn definitions() {
         panic!()
     };
     assert_eq!((table.columns.len(), table.constraints.len(), table.if_not_exists), (3, 4, true));
-    assert_eq!(table.partition_by, Some(PartitionBy::Key { columns: vec!["id".into()], partitions: Some(4) }));
+    let key = PartitionByKey { columns: vec!["id".into()], partitions: Some(4), ..PartitionByKey::default() };
+    assert_eq!(table.partition_by, Some(PartitionBy::Key(key)));
     assert_eq!(table.options[1], ("CHARSET".to_string(), "utf8mb4".to_string()));
     assert_eq!(
         table.columns[0].column_type,

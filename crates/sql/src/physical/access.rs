@@ -19,7 +19,7 @@
 //! A condition that the path guarantees exactly is not checked again; one that an index only narrows (prefix parts, bounds that lose precision, DST) is.
 //! Prefix indexes serve equalities as MySQL's do: by the first characters, in every collation.
 
-use super::alternatives::match_alternatives;
+use super::alternatives::{fixes, match_alternatives, match_elements};
 use super::condition::{Sarg, Test};
 use super::merge;
 use super::model::{
@@ -538,15 +538,15 @@ fn index_candidates(
     if hidden || index.is_full_text() {
         return;
     }
-    let found = match_index(&Spread { index, statistics, total }, sargs);
+    let spread = Spread { index, statistics, total };
     if let Some(elements) = index.elements() {
-        let fixed = found.filter(|found| {
-            let equal = &found.condition.equal;
-            equal.len() > elements.part.into() && found.condition.tuples.is_none() && found.condition.any.is_empty()
-        });
-        candidates.extend(fixed.and_then(|found| by_elements(known, position, found, possible)));
+        let part = elements.part.into();
+        let fixed = match_parts(&spread, sargs).filter(|found| fixes(&found.condition, part));
+        let found = fixed.or_else(|| match_elements(&spread, sargs, part));
+        candidates.extend(found.and_then(|found| by_elements(known, position, found, possible)));
         return;
     }
+    let found = match_index(&spread, sargs);
     let fixed_columns: Vec<usize> = sargs
         .iter()
         .filter(|s| matches!(s.test, Test::Equal(_) | Test::NullSafe(_) | Test::IsNull))
@@ -639,7 +639,7 @@ fn by_elements(known: &Known<'_>, position: usize, found: Match, possible: &mut 
         reverse: false,
     };
     let rows = (total * found.selectivity).clamp(1.0, total);
-    let several = points > 1;
+    let several = points > 1 || !access.condition.any.is_empty();
     if several && of.joins {
         return None;
     }

@@ -198,6 +198,27 @@ fn match_any(spread: &Spread<'_>, any: &[Alternative], plain: &[&Sarg]) -> Optio
     Some(out)
 }
 
+/// What an OR says of an index of elements, whose part with the number `part` each of its alternatives fixes. ORs beside
+/// each other are not intersected: a row has several keys, and each OR may hold for another one.
+pub(super) fn match_elements(spread: &Spread<'_>, sargs: &[&Sarg], part: usize) -> Option<Match> {
+    let plain: Vec<&Sarg> = sargs.iter().copied().filter(|sarg| !matches!(sarg.test, Test::Any(_))).collect();
+    let of_or = |sarg: &&Sarg| {
+        let Test::Any(any) = &sarg.test else { return None };
+        let found = match_any(spread, any, &plain)?;
+        if !found.conditions.iter().all(|condition| fixes(condition, part)) {
+            return None;
+        }
+        let condition = KeyCondition { any: vec![found.conditions], ..KeyCondition::default() };
+        Some(Match { condition, uses: vec![sarg.conjunct], selectivity: found.selectivity, ..Match::everything() })
+    };
+    sargs.iter().filter_map(of_or).min_by(|a, b| a.selectivity.total_cmp(&b.selectivity))
+}
+
+/// Whether a condition says which element a row has: an index of elements lacks rows without any.
+pub(super) fn fixes(condition: &KeyCondition, part: usize) -> bool {
+    condition.equal.len() > part && condition.tuples.is_none() && condition.any.is_empty()
+}
+
 /// Whether comparisons of rows of this kind are taken apart.
 pub(super) fn is_ordered(op: CompareOp) -> bool {
     matches!(op, CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge)

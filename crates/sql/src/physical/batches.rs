@@ -31,7 +31,7 @@ pub(super) fn key_batches(plan: &SelectPlan, by_switch: bool) -> Vec<KeyBatch> {
         let first = plan.steps[..at].iter().rposition(|step| !opens(step)).map_or(0, |last| last + 1);
         let tested = plan.steps[first..at].iter().any(|step| matches!(step, Step::Test { .. }));
         let few = level.rows <= if tested { FEW_TESTED } else { FEW };
-        let fits = by_key || is_by_range(level) && (few || hint == Some(true));
+        let fits = by_key || is_by_range(plan, level) && (few || hint == Some(true));
         if fits && hint.unwrap_or(by_switch) && !level.buffered && several && !is_inside(plan, first) {
             batches.push(KeyBatch { at: first, level: at });
         }
@@ -58,9 +58,13 @@ const FEW: u64 = 512;
 /// The same where one of them may be enough.
 const FEW_TESTED: u64 = 8;
 
-/// Whether rows are read by one range of an index, and may be in any partition.
-fn is_by_range(level: &Level) -> bool {
+/// Whether rows are read by one range of an index, and may be in any partition. The rows of each lookup are put in the
+/// order of the index, which one of elements does not give.
+fn is_by_range(plan: &SelectPlan, level: &Level) -> bool {
     let Access::Range(access) = &level.access else { return false };
+    if plan.sources[level.table].schema().indexes[access.index].elements().is_some() {
+        return false;
+    }
     let condition = &access.condition;
     let one = condition.tuples.is_none() && condition.points() == 1 && condition.any.is_empty();
     let anywhere = access.distribution.is_none() && !access.ordered && !access.reverse;

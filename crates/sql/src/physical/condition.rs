@@ -217,7 +217,7 @@ pub(crate) fn sargs(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {
         ExprKind::Function { .. } => {
             let Some(AskedElements { column, all, keys, .. }) = AskedElements::of(condition) else { return };
             match keys {
-                [key] => push(column, &[], Test::Equal(key.clone()), false),
+                [key] => push(column, &[key], Test::Equal(key.clone()), false),
                 _ if all => keys.iter().for_each(|key| push(column, &[], Test::Equal(key.clone()), false)),
                 _ => push(column, &[], Test::In(keys.to_vec()), false),
             }

@@ -2,7 +2,8 @@
 //!
 //! `a = 1 OR b = 2` reads the rows of `a = 1` by an index on `a`, and those of `b = 2` by one on `b`. Each alternative
 //! (see `alternatives`) takes the index that leaves the fewest rows, beside the other conditions on the table; those of one
-//! index are one scan. The rows are checked against all conditions, and come once each (`exec/merge`).
+//! index are one scan. The rows are checked against all conditions, and come once each (`exec/merge`). One of the indexes may be
+//! of the elements of an array.
 //!
 //! `a = 1 AND b = 2` looks at the rows that have entries at both keys, in an index on `a` and one on `b`: entries of one key lie in the order of row
 //! ids, and are walked side by side (`kernel`). An entry costs a fifth of its row, so this pays where each condition leaves many rows and
@@ -14,7 +15,7 @@
 //! joins.
 
 use super::access::{Chosen, MAX_POINTS, Match, RANGE, RANGE_ROW, Spread, Table, match_parts};
-use super::alternatives::{Alternative, match_alternative};
+use super::alternatives::{Alternative, fixes, match_alternative};
 use super::condition::{Sarg, Test};
 use super::model::{Access, DistributionKey, IndexAccess, KeyCondition, KeyValue, MergeAccess, MergeWay};
 use crate::logical::PathHint;
@@ -108,10 +109,19 @@ fn intersection(of: &Table<'_>, sargs: &[&Sarg], total: f64, distribution: &Opti
 fn is_usable(of: &Table<'_>, position: usize) -> bool {
     let schema = of.source.schema();
     let hidden = position == 0 && schema.hidden_key;
+    !hidden && may_be_used(of, position) && schema.indexes[position].is_ordered()
+}
+
+/// Whether a union may read an index of elements, where a condition fixes the element.
+fn is_of_elements(of: &Table<'_>, position: usize) -> bool {
+    may_be_used(of, position) && of.source.schema().indexes[position].elements().is_some()
+}
+
+fn may_be_used(of: &Table<'_>, position: usize) -> bool {
     let allowed = of.source.allowed_indexes.as_ref().is_none_or(|allowed| allowed.contains(&position));
     let hints = &of.source.path_hints;
     let hinted = [&hints.merge, &hints.lookup, &hints.range].iter().all(|hint| PathHint::allows(hint, position));
-    !hidden && allowed && hinted && schema.indexes[position].is_ordered()
+    allowed && hinted
 }
 
 /// The cheapest merge for one of the ORs.
@@ -137,14 +147,17 @@ fn merge(
     distribution: &Option<DistributionKey>,
 ) -> Option<Chosen> {
     let schema = of.source.schema();
-    let positions: Vec<usize> = (0..schema.indexes.len()).filter(|position| is_usable(of, *position)).collect();
+    let may_be_read = |position: &usize| is_usable(of, *position) || is_of_elements(of, *position);
+    let positions: Vec<usize> = (0..schema.indexes.len()).filter(may_be_read).collect();
     let mut parts: Vec<(usize, Vec<KeyCondition>)> = Vec::new();
     let (mut rows, mut ranges, mut whole) = (0.0, 0, true);
     for alternative in any {
         let matched = positions.iter().filter_map(|&position| {
             let index = &schema.indexes[position];
             let spread = Spread { index, statistics: of.source.statistics.as_deref(), total };
-            Some((position, match_alternative(&spread, alternative, plain)?))
+            let found = match_alternative(&spread, alternative, plain)?;
+            let elements = index.elements();
+            elements.is_none_or(|elements| fixes(&found.condition, elements.part.into())).then_some((position, found))
         });
         let (position, found) = matched.min_by(|a, b| a.1.selectivity.total_cmp(&b.1.selectivity))?;
         rows += total * found.selectivity;
@@ -152,8 +165,10 @@ fn merge(
         if ranges > MAX_POINTS {
             return None;
         }
-        whole &=
-            found.condition.range.is_none() && found.condition.fixed_parts() == schema.indexes[position].parts.len();
+        let index = &schema.indexes[position];
+        whole &= found.condition.range.is_none()
+            && found.condition.fixed_parts() == index.parts.len()
+            && index.elements().is_none();
         match parts.iter_mut().find(|(known, _)| *known == position) {
             Some((_, conditions)) => conditions.push(found.condition),
             None => parts.push((position, vec![found.condition])),

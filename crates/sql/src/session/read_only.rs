@@ -52,13 +52,17 @@ impl Session {
 
     /// The same for a statement that has no plan.
     pub(crate) fn may_run(&self, statement: &Statement) -> Result<(), MysqlError> {
+        if self.changes_definitions(statement) { self.may_begin_change() } else { Ok(()) }
+    }
+
+    /// Whether a statement changes definitions of what is stored, or accounts.
+    pub(crate) fn changes_definitions(&self, statement: &Statement) -> bool {
         use Statement::{
             AlterDatabase, AlterTable, AlterUser, CreateDatabase, CreateIndex, CreateTable, CreateUser, CreateView,
             DropDatabase, DropIndex, DropTable, DropUser, DropView, Grant, RenameTable, RenameUser, Revoke, Role,
             SetPassword, TruncateTable,
         };
         match statement {
-            _ if self.changes_only_temporary(statement) => Ok(()),
             CreateDatabase { .. }
             | AlterDatabase { .. }
             | DropDatabase { .. }
@@ -77,10 +81,9 @@ impl Session {
             | RenameUser(_)
             | SetPassword(_)
             | Grant { .. }
-            | Revoke { .. } => self.may_begin_change(),
-            Role(role) if matches!(**role, RoleStatement::Set(_)) => Ok(()),
-            Role(_) => self.may_begin_change(),
-            _ => Ok(()),
+            | Revoke { .. } => !self.changes_only_temporary(statement),
+            Role(role) => !matches!(**role, RoleStatement::Set(_)),
+            _ => false,
         }
     }
 

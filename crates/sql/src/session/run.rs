@@ -192,6 +192,7 @@ impl Session {
         self.count(statement);
         self.check_expired(statement)?;
         self.may_run(statement)?;
+        let _changing = self.changing(statement).await?;
         self.note_wanted(statement);
         Ok(match statement {
             Statement::Query(query) if query.into.is_some() => {
@@ -231,12 +232,10 @@ impl Session {
                 Done::default()
             }
 
-            Statement::CreateDatabase { name, if_not_exists, charset, collation } => {
-                self.create_database(name, *if_not_exists, charset.as_deref(), collation.as_deref()).await?.into()
+            Statement::CreateDatabase { name, if_not_exists, options } => {
+                self.create_database(name, *if_not_exists, options).await?.into()
             }
-            Statement::AlterDatabase { name, charset, collation } => {
-                self.alter_database(name.as_deref(), charset.as_deref(), collation.as_deref()).await?.into()
-            }
+            Statement::AlterDatabase { name, options } => self.alter_database(name.as_deref(), options).await?.into(),
             Statement::DropDatabase { name, if_exists } => self.drop_database(name, *if_exists).await?.into(),
             Statement::CreateTable(table) => Box::pin(self.create_table(table)).await?.into(),
             Statement::AlterTable { table, operations } => Box::pin(self.alter_table(table, operations)).await?.into(),

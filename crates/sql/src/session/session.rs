@@ -72,6 +72,8 @@ pub struct Session {
     pub(crate) temporary: Arc<TemporaryTables>,
     /// LOCK TABLES.
     pub(crate) locked: Option<Locked>,
+    /// The locks of LOCK TABLES while a DDL statement works under them.
+    pub(crate) locks_of_ddl: Option<TableLocks>,
     /// HANDLER … OPEN.
     pub(crate) handlers: Vec<Opened>,
     /// FLUSH TABLES WITH READ LOCK.
@@ -201,6 +203,7 @@ impl Session {
             named: FxHashMap::default(),
             temporary: Arc::default(),
             locked: None,
+            locks_of_ddl: None,
             read_lock: None,
             handlers: Vec::new(),
             errors: 0,
@@ -422,6 +425,7 @@ impl Session {
             interrupt: Some(&self.process.interrupt),
             foreign_key_checks: self.settings.foreign_key_checks,
             meanwhile: Meanwhile::All,
+            locks: self.locks_of_ddl.as_ref(),
         }
     }
 

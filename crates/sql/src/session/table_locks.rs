@@ -5,12 +5,11 @@
 //! virtual tables without a lock (1100). Rows of what is locked with READ are not changed (1099). While a session has
 //! locks its statements are planned each time, so that the binder asks for every name.
 //!
-//! FLUSH TABLES WITH READ LOCK locks all tables that there are against writers, those of its own session too (1223);
-//! it restricts no names. Tables that others create meanwhile are not locked.
+//! FLUSH TABLES WITH READ LOCK locks all tables against writers, and keeps out whatever changes definitions or accounts
+//! ([`Session::changing`]), also of its own session (1223); it restricts no names.
 //!
-//! DDL of the session on tables that it has locked with WRITE needs them alone as any DDL does: the locks are given back
-//! for it and taken again after it, for what its tables are called then. Others may get at the tables in between, before
-//! and after the DDL, never while it runs.
+//! DDL of the session on tables that it has locked with WRITE works under their locks (`DdlWait::locks`): nobody gets at
+//! the tables in between. A renamed table is locked under its new name, one that is gone is not locked any more.
 
 use super::run::Done;
 use super::session::Session;
@@ -19,7 +18,7 @@ use super::users::Privileges;
 use crate::parse::Statement;
 use crate::parse::ast::TableName;
 use crate::parse::statement::{AlterOperation, TableLock};
-use rauk_node::{LockedTables, NodeError, TableHandle, TableLockMode, TableLocks};
+use rauk_node::{Changing, LockedTables, NodeError, TableHandle, TableLockMode, TableLocks};
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
 use rauk_types::result::ResultSink;
@@ -86,8 +85,9 @@ pub(crate) type Changed = (TableName, Option<TableName>);
 impl Session {
     /// For the session's transactions.
     pub(crate) fn locked_tables(&self) -> Option<Arc<LockedTables>> {
-        let own = self.locked.as_ref().and_then(|locked| locked.locks.as_ref()).map(|locks| locks.tables.clone());
-        let all = self.read_lock.as_ref().map(|locks| locks.tables.clone());
+        let own = self.locked.as_ref().and_then(|locked| locked.locks.as_ref()).or(self.locks_of_ddl.as_ref());
+        let own = own.map(TableLocks::tables);
+        let all = self.read_lock.as_ref().map(TableLocks::tables);
         match (own, all) {
             (Some(own), Some(all)) => Some(Arc::new(LockedTables(own.0.iter().chain(&all.0).copied().collect()))),
             (own, all) => own.or(all),
@@ -96,6 +96,7 @@ impl Session {
 
     pub(crate) fn release_table_locks(&mut self) {
         self.locked = None;
+        self.locks_of_ddl = None;
         self.read_lock = None;
     }
 
@@ -205,26 +206,27 @@ impl Session {
         }
         self.engine.plans.clear();
         if read_lock && self.read_lock.is_none() {
-            self.read_lock = Some(self.lock_all().await?);
+            self.read_lock = Some(self.engine.database.lock_everything(self.ddl_wait()).await?);
         }
         Ok(())
     }
 
-    async fn lock_all(&self) -> Result<TableLocks, MysqlError> {
-        let database = &self.engine.database;
-        loop {
-            let mut all = Vec::new();
-            for name in database.databases() {
-                // A database that was dropped meanwhile has no tables.
-                for schema in database.tables(&name).unwrap_or_default() {
-                    all.extend(database.table_by_id(schema.id).map(|table| (table, TableLockMode::NoWrites)));
-                }
-            }
-            match database.lock_tables(&all, self.ddl_wait()).await {
-                Err(NodeError::StaleSchema) => {}
-                locked => return Ok(locked?),
-            }
+    /// Holds off FLUSH TABLES WITH READ LOCK while a statement changes definitions or accounts, and waits for whoever has
+    /// said that: 1205, 1317. `None`: the statement makes no such change, or the session has locked tables with WRITE,
+    /// which holds it off.
+    pub(crate) async fn changing(&mut self, statement: &Statement) -> Result<Option<Changing>, MysqlError> {
+        let locks = self.locked.as_ref().and_then(|locked| locked.locks.as_ref()).or(self.locks_of_ddl.as_ref());
+        let changes = self.changes_definitions(statement)
+            || matches!(statement, Statement::TableMaintenance { histograms: Some(_), .. });
+        if locks.is_some_and(TableLocks::may_change) || !changes {
+            return Ok(None);
         }
+        if let Some(changing) = self.engine.database.try_changing() {
+            return Ok(Some(changing));
+        }
+        // Whoever keeps changes out may wait for this session's transaction.
+        self.commit_implicitly().await?;
+        Ok(Some(self.engine.database.changing(self.ddl_wait()).await?))
     }
 
     /// The tables of a DDL statement under LOCK TABLES; `None`: it is none, or there are no locks. Errors: 1099, 1100,
@@ -233,9 +235,16 @@ impl Session {
         let Some(locked) = &self.locked else { return Ok(None) };
         let same = |table: &TableName| (table.clone(), Some(table.clone()));
         let changed: Vec<Changed> = match statement {
-            Statement::CreateTable(create) if !create.temporary => return Err(not_locked(&create.name.name)),
+            Statement::CreateTable(create) if !create.temporary => {
+                let (database, name) = self.qualified(&create.name)?;
+                // It exists: error 1050, or a warning.
+                let is_locked = locked.names.names.iter().any(|known| known.is(&database, &name));
+                return if is_locked { Ok(None) } else { Err(not_locked(&create.name.name)) };
+            }
             Statement::CreateView(view) => return Err(not_locked(&view.name.name)),
-            Statement::DropDatabase { .. } => return Err(has_locks()),
+            Statement::CreateDatabase { .. } | Statement::AlterDatabase { .. } | Statement::DropDatabase { .. } => {
+                return Err(has_locks());
+            }
             Statement::AlterTable { table, operations } => {
                 let renamed = operations.iter().find_map(|operation| match operation {
                     AlterOperation::RenameTable(to) => Some(to.clone()),
@@ -268,7 +277,7 @@ impl Session {
         Ok(if changed.is_empty() { None } else { Some(changed) })
     }
 
-    /// Runs DDL on tables that the session has locked.
+    /// Runs DDL on tables that the session has locked; the locks stay.
     pub(crate) async fn change_under_locks(
         &mut self,
         changed: Vec<Changed>,
@@ -276,17 +285,17 @@ impl Session {
         sink: &mut dyn ResultSink,
     ) -> Result<Done, MysqlError> {
         self.commit_implicitly().await?;
-        let before = self.locked.take().map(|locked| locked.names.names.clone()).unwrap_or_default();
+        let Some(Locked { names, locks }) = self.locked.take() else { return Ok(Done::default()) };
+        self.locks_of_ddl = locks;
         let result = Box::pin(self.dispatch(statement, sink)).await;
-        let mut names = before;
+        let locks = self.locks_of_ddl.take();
+        let mut names = names.names.clone();
         if result.is_ok() {
             for (from, to) in changed {
-                let (database, table) = self.qualified(&from)?;
-                let to = match to {
-                    Some(to) => Some(self.qualified(&to)?),
-                    None => None,
+                let (Ok(from), to) = (self.qualified(&from), to.and_then(|to| self.qualified(&to).ok())) else {
+                    continue;
                 };
-                for name in names.iter_mut().filter(|name| name.is(&database, &table)) {
+                for name in names.iter_mut().filter(|name| name.is(&from.0, &from.1)) {
                     if let Some((database, table)) = &to {
                         name.database.clone_from(database);
                         name.table.clone_from(table);
@@ -294,16 +303,17 @@ impl Session {
                 }
             }
         }
-        // What is gone, by this statement or another one, is not locked any more.
-        let mut kept = Vec::new();
-        for name in names {
-            match self.tables_below(&name) {
-                Ok(_) => kept.push(name),
-                Err(error) if matches!(error.code, codes::NO_SUCH_TABLE | codes::BAD_DB) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.locked = Some(self.lock_names(kept).await?);
+        names.retain(|name| self.is_there(name));
+        self.locked = Some(Locked { names: Arc::new(LockedNames { names }), locks });
         result
+    }
+
+    /// Whether a locked name still stands for something; what is gone is not locked any more.
+    fn is_there(&self, name: &LockedName) -> bool {
+        let (database, table) = (&name.database, &name.table);
+        system::is_system(database)
+            || self.temporary.has(database, table)
+            || self.view(database, table).is_some()
+            || self.stored_table(database, table).is_ok()
     }
 }

@@ -3,6 +3,7 @@
 
 use super::Charset;
 use super::double::{self, Double};
+use super::euc::{self, Euc};
 use super::single::{self, Single};
 use std::sync::LazyLock;
 
@@ -18,6 +19,8 @@ pub(super) enum Coding {
     Single(&'static LazyLock<Single>),
     /// ASCII, and codes of one or two bytes.
     Double(&'static LazyLock<Double>),
+    /// ASCII, and codes of two or three bytes.
+    Euc(&'static LazyLock<Euc>),
     Ucs2,
     Utf16 {
         little: bool,
@@ -70,6 +73,7 @@ sets! {
     CP866 "cp866" "DOS Russian" 36 1 Coding::Single(&single::CP866);
     CP932 "cp932" "SJIS for Windows Japanese" 95 2 Coding::Double(&double::CP932);
     DEC8 "dec8" "DEC West European" 3 1 Coding::Single(&single::DEC8);
+    EUCJPMS "eucjpms" "UJIS for Windows Japanese" 97 3 Coding::Euc(&euc::EUCJPMS);
     EUCKR "euckr" "EUC-KR Korean" 19 2 Coding::Double(&double::EUCKR);
     GB2312 "gb2312" "GB2312 Simplified Chinese" 24 2 Coding::Double(&double::GB2312);
     GBK "gbk" "GBK Simplified Chinese" 28 2 Coding::Double(&double::GBK);
@@ -88,6 +92,7 @@ sets! {
     MACROMAN "macroman" "Mac West European" 39 1 Coding::Single(&single::MACROMAN);
     SJIS "sjis" "Shift-JIS Japanese" 13 2 Coding::Double(&double::SJIS);
     UCS2 "ucs2" "UCS-2 Unicode" 35 2 Coding::Ucs2;
+    UJIS "ujis" "EUC-JP Japanese" 12 3 Coding::Euc(&euc::UJIS);
     UTF16 "utf16" "UTF-16 Unicode" 54 4 Coding::Utf16 { little: false };
     UTF16LE "utf16le" "UTF-16LE Unicode" 56 4 Coding::Utf16 { little: true };
     UTF32 "utf32" "UTF-32 Unicode" 60 4 Coding::Utf32;

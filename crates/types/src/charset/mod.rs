@@ -12,6 +12,7 @@
 //! | one byte | ascii, latin1, cp125x, … | `tables/single_byte.bin`, made by `tools/charset_tables.py` of what MariaDB 10.11 converts |
 //! | one or two bytes | gbk, sjis, cp932, euckr | `encoding_rs`, and what MySQL's sets lack or have otherwise ([`double`]) |
 //! | one or two bytes | big5, gb2312 | `tables/big5.bin`, `tables/gb2312.bin`, made in the same way as that of one byte |
+//! | one to three bytes | ujis, eucjpms | `tables/ujis.bin`, `tables/eucjpms.bin`, made in the same way ([`euc`]) |
 //! | fixed units | ucs2, utf16, utf16le, utf32 | – |
 //!
 //! latin1 is MySQL's: cp1252 whose five undefined bytes are the control characters of the same numbers. A character
@@ -20,13 +21,14 @@
 //!
 //! Two differences from MySQL. Of two codes that mean the same character (cp932 has 398 such) a text has the one that
 //! MySQL converts to, since it is kept as its characters. In sjis `\` is 5C and the full-width one 815F, in both
-//! directions; MySQL reads both as `\` and writes both as 815F.
+//! directions; MySQL reads both as `\` and writes both as 815F. In ujis the full-width one is A1C0 in the same way.
 //!
-//! Not there: swe7, whose codes below 80 are not ASCII, and tis620, whose order moves letters; ujis, eucjpms and
-//! gb18030, whose codes have three and four bytes.
+//! Not there: swe7, whose codes below 80 are not ASCII; tis620, whose order moves letters; gb18030, which MariaDB does
+//! not have, so that nothing says whether its codes and its order by pinyin are MySQL's.
 
 mod definitions;
 mod double;
+mod euc;
 mod single;
 
 #[cfg(test)]
@@ -102,7 +104,10 @@ impl Charset {
 
     /// Whether every character of the basic plane is in it.
     pub const fn is_unicode(self) -> bool {
-        !matches!(self.definition().coding, Coding::Bytes | Coding::Ascii | Coding::Single(_) | Coding::Double(_))
+        !matches!(
+            self.definition().coding,
+            Coding::Bytes | Coding::Ascii | Coding::Single(_) | Coding::Double(_) | Coding::Euc(_)
+        )
     }
 
     /// Whether it has the characters beyond the basic plane.
@@ -182,6 +187,7 @@ impl Charset {
                 _ => 0,
             },
             Coding::Double(table) => table.length_by(first),
+            Coding::Euc(table) => table.length_by(first),
             _ => self.min_bytes() as usize,
         }
     }
@@ -205,6 +211,7 @@ impl Charset {
             Coding::Ascii => bytes[0].is_ascii().then_some((Some(bytes[0].into()), 1)),
             Coding::Single(table) => Some((table.character(bytes[0]), 1)),
             Coding::Double(table) => table.first(bytes),
+            Coding::Euc(table) => table.first(bytes),
             Coding::Ucs2 => unit(0).map(|unit| (char::from_u32(unit.into()), 2)),
             Coding::Utf16 { little } => {
                 let unit = |at| unit(at).map(|unit| if *little { unit.swap_bytes() } else { unit });
@@ -270,9 +277,8 @@ impl Charset {
                 }
                 out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            Coding::Ascii | Coding::Single(_) | Coding::Double(_) => match self.code(character) {
-                Some(code @ 0..=0xFF) => out.push(code as u8),
-                Some(code) => out.extend_from_slice(&code.to_be_bytes()),
+            Coding::Ascii | Coding::Single(_) | Coding::Double(_) | Coding::Euc(_) => match self.code(character) {
+                Some(code) => out.extend_from_slice(&code.to_be_bytes()[4 - code_length(code)..]),
                 None => return false,
             },
             Coding::Ucs2 if !self.has(character) => return false,
@@ -287,20 +293,21 @@ impl Charset {
         true
     }
 
-    /// The code of a character in a set whose codes are of one or two bytes; those of one byte are below 0x100.
-    pub(crate) fn code(self, character: char) -> Option<u16> {
+    /// The code of a character in a set whose codes are of one to three bytes; those of one byte are below 0x100.
+    pub(crate) fn code(self, character: char) -> Option<u32> {
         if character.is_ascii() {
-            return Some(character as u16);
+            return Some(character.into());
         }
         match &self.definition().coding {
-            Coding::Single(table) => table.code(character).map(u16::from),
-            Coding::Double(table) => table.code(character),
+            Coding::Single(table) => table.code(character).map(u32::from),
+            Coding::Double(table) => table.code(character).map(u32::from),
+            Coding::Euc(table) => table.code(character),
             _ => None,
         }
     }
 
-    /// The characters of a set whose codes are of one or two bytes, with their codes.
-    pub(crate) fn codes(self) -> Vec<(char, u16)> {
+    /// The characters of a set whose codes are of one to three bytes, with their codes.
+    pub(crate) fn codes(self) -> Vec<(char, u32)> {
         let all = (0..=0xFFFF).filter_map(char::from_u32);
         all.filter_map(|character| self.code(character).map(|code| (character, code))).collect()
     }
@@ -310,7 +317,7 @@ impl Charset {
         match &self.definition().coding {
             Coding::Utf8 | Coding::Bytes | Coding::Utf16 { .. } | Coding::Utf32 => true,
             Coding::Utf8Basic | Coding::Ucs2 => character <= '\u{FFFF}',
-            Coding::Ascii | Coding::Single(_) | Coding::Double(_) => self.code(character).is_some(),
+            Coding::Ascii | Coding::Single(_) | Coding::Double(_) | Coding::Euc(_) => self.code(character).is_some(),
         }
     }
 
@@ -335,7 +342,7 @@ impl Charset {
             Coding::Ascii | Coding::Single(_) => text.chars().count(),
             _ => {
                 let bytes = |character| match self.code(character) {
-                    Some(code) => 1 + usize::from(code > 0xFF),
+                    Some(code) => code_length(code),
                     // UTF-8, or `?`.
                     None if self.is_unicode() && self.has(character) => character.len_utf8(),
                     None => 1,
@@ -343,6 +350,15 @@ impl Charset {
                 text.chars().map(bytes).sum()
             }
         }
+    }
+}
+
+/// Bytes of a code.
+fn code_length(code: u32) -> usize {
+    match code {
+        0..=0xFF => 1,
+        0x100..=0xFFFF => 2,
+        _ => 3,
     }
 }
 

@@ -36,6 +36,8 @@ fn bytes_of_texts() {
         ("gb2312", "中", b"\xD6\xD0", true),
         ("sjis", "日ｱ\\", b"\x93\xFA\xB1\\", true),
         ("euckr", "한", b"\xC7\xD1", true),
+        ("ujis", "日ｱ\\＼丂\u{E000}\u{E3AC}①", b"\xC6\xFC\x8E\xB1\\\xA1\xC0\x8F\xB0\xA1\xF5\xA1\x8F\xF5\xA1?", false),
+        ("eucjpms", "日①～ⅰ", b"\xC6\xFC\xAD\xA1\xA1\xC1\x8F\xF3\xF3", true),
         ("ucs2", "a😀", b"\0a\0?", false),
         ("utf16", "a😀", b"\0a\xD8\x3D\xDE\0", true),
         ("utf16le", "a😀", b"a\0\x3D\xD8\0\xDE", true),
@@ -63,6 +65,8 @@ fn malformed_bytes_are_told() {
         ("cp1251", b"a\x98", "a?", None),
         ("gbk", b"a\xD6", "a?", Some(1)),
         ("gbk", b"\xFE\xFE\xD6\x20", "?? ", Some(2)),
+        ("ujis", b"\x8F\xB0\xA1\x8F\xB0a", "丂??a", Some(3)),
+        ("ujis", b"\x8E\xE0", "??", Some(0)),
         ("utf16", b"\xD8\0\0a\0", "?a?", Some(0)),
         ("utf32", b"\0\x11\0\0\0\0\0a", "?a", Some(0)),
     ] {
@@ -95,7 +99,7 @@ fn tables_are_those_that_were() {
         let codes: Vec<u8> = set
             .codes()
             .iter()
-            .flat_map(|(c, code)| [u32::from(*c).to_be_bytes(), u32::from(*code).to_be_bytes()])
+            .flat_map(|(c, code)| [u32::from(*c).to_be_bytes(), code.to_be_bytes()])
             .flatten()
             .collect();
         lines += &format!("{} {} {:016x}\n", set.name(), codes.len() / 8, xxhash_rust::xxh3::xxh3_64(&codes));
@@ -124,7 +128,8 @@ fn codes_are_those_of_mariadb() {
     for set in Charset::all().filter(|set| !set.is_unicode() && *set != Charset::BINARY) {
         let name = set.name();
         // The two differences that the module's essay tells, and a mistake of the server.
-        let different = |c: char| name == "sjis" && "\\＼".contains(c) || name == "cp932" && c == '\u{6661}';
+        let backslash = |c: char| ["sjis", "ujis"].contains(&name) && "\\＼".contains(c);
+        let different = |c: char| backslash(c) || name == "cp932" && c == '\u{6661}';
         let has: std::collections::BTreeMap<u32, String> = read(format!("enc_{name}")).into_iter().collect();
         for c in ('\0'..='\u{FFFF}').filter(|c| !different(*c)) {
             let own = set.has(c).then(|| hex(&set.encode(&c.to_string())));
@@ -135,8 +140,11 @@ fn codes_are_those_of_mariadb() {
         if set.max_bytes() > 1 {
             codes.extend(read(format!("dec2_{name}")));
         }
+        if set.max_bytes() > 2 {
+            codes.extend(read(format!("dec3_{name}")));
+        }
         for (code, said) in codes {
-            let bytes = if code < 0x100 { vec![code as u8] } else { (code as u16).to_be_bytes().to_vec() };
+            let bytes = code.to_be_bytes()[4 - code_length(code)..].to_vec();
             let Decoded { text, .. } = set.decode(&bytes);
             let own: String = text.chars().map(|c| format!("{:08X}", u32::from(c))).collect();
             if !text.chars().any(different) {

@@ -158,6 +158,7 @@ sets! {
     8 "latin1_swedish_ci" LATIN1 LATIN1_SWEDISH_CI weighed;
     9 "latin2_general_ci" LATIN2 LATIN2_GENERAL_CI weighed;
     11 "ascii_general_ci" ASCII ASCII_GENERAL_CI weighed;
+    12 "ujis_japanese_ci" UJIS UJIS_JAPANESE_CI weighed;
     13 "sjis_japanese_ci" SJIS SJIS_JAPANESE_CI weighed;
     14 "cp1251_bulgarian_ci" CP1251 CP1251_BULGARIAN_CI weighed;
     15 "latin1_danish_ci" LATIN1 LATIN1_DANISH_CI weighed;
@@ -217,11 +218,14 @@ sets! {
     86 "gb2312_bin" GB2312 GB2312_BIN binary;
     87 "gbk_bin" GBK GBK_BIN binary;
     88 "sjis_bin" SJIS SJIS_BIN binary;
+    91 "ujis_bin" UJIS UJIS_BIN binary;
     92 "geostd8_general_ci" GEOSTD8 GEOSTD8_GENERAL_CI weighed;
     93 "geostd8_bin" GEOSTD8 GEOSTD8_BIN binary;
     94 "latin1_spanish_ci" LATIN1 LATIN1_SPANISH_CI weighed;
     95 "cp932_japanese_ci" CP932 CP932_JAPANESE_CI weighed;
     96 "cp932_bin" CP932 CP932_BIN binary;
+    97 "eucjpms_japanese_ci" EUCJPMS EUCJPMS_JAPANESE_CI weighed;
+    98 "eucjpms_bin" EUCJPMS EUCJPMS_BIN binary;
     99 "cp1250_polish_ci" CP1250 CP1250_POLISH_CI weighed;
 }
 

@@ -3,7 +3,8 @@
 //!
 //! Texts are UTF-8 here as everywhere, so a table by characters is made of the set's codes and their weights when a
 //! collation is first used. Codes of one byte weigh a byte. Where a set has codes of two bytes, theirs are the high
-//! one, so that the order is that of MySQL's weight strings, byte by byte. A character that the set lacks, which only a
+//! one, so that the order is that of MySQL's weight strings, byte by byte; the third byte of a code is a second weight. A
+//! character that the set lacks, which only a
 //! constant beside a column can be, weighs more than all others.
 
 use super::first_char;
@@ -38,7 +39,7 @@ pub(super) struct SetTable {
     /// By character / 256: 0 or 1 + the number of its page.
     index: [u16; 256],
     pages: Vec<[u16; 256]>,
-    /// Characters with a second weight.
+    /// Characters with a second weight, in their order.
     second: Vec<(u32, u16)>,
     /// Weights have two bytes, but those with a low one of zero and a high one up to this.
     double: Option<u8>,
@@ -62,25 +63,30 @@ impl SetTable {
         };
         for (character, code) in codes {
             let folded = if (0x61..=0x7A).contains(&code) { code - 0x20 } else { code };
+            let number = u32::from(character);
+            if code > 0xFFFF {
+                table.second.push((number, (code << 8) as u16));
+            }
+            let code_weight = |code: u32| if code > 0xFFFF { (code >> 8) as u16 } else { code as u16 };
             let weight = match weights {
-                Weights::Code => code,
-                Weights::Folded => folded,
-                Weights::Single(number) => SINGLE[256 * number + usize::from(code)].into(),
+                Weights::Code => code_weight(code),
+                Weights::Folded => code_weight(folded),
+                Weights::Single(number) => SINGLE[256 * number + code as usize].into(),
                 Weights::Table(_) => words.next().expect("a weight for each code"),
             };
             let weight = if double && weight <= 0xFF { weight << 8 } else { weight };
-            let number = u32::from(character);
             if number < 0x80 {
                 table.ascii[number as usize] = weight;
             }
             table.page(number)[(number & 0xFF) as usize] = weight;
             if matches!(weights, Weights::Single(GERMAN2)) {
-                match SINGLE[256 * GERMAN2_SECOND + usize::from(code)] {
+                match SINGLE[256 * GERMAN2_SECOND + code as usize] {
                     0 => {}
                     second => table.second.push((number, second.into())),
                 }
             }
         }
+        table.second.sort_unstable();
         table
     }
 
@@ -128,8 +134,10 @@ impl super::Weigh for &'static SetTable {
     fn first(&self, text: &[u8], emit: &mut impl FnMut(u16)) -> usize {
         let (number, length) = first_char(text);
         emit(self.weight(number));
-        if let Some((_, second)) = self.second.iter().find(|(of, _)| *of == number) {
-            emit(*second);
+        if !self.second.is_empty()
+            && let Ok(at) = self.second.binary_search_by_key(&number, |(of, _)| *of)
+        {
+            emit(self.second[at].1);
         }
         length
     }
@@ -154,6 +162,7 @@ tables! {
     CP866_BIN CP866 Weights::Code;
     CP932_BIN CP932 Weights::Code;
     DEC8_BIN DEC8 Weights::Code;
+    EUCJPMS_BIN EUCJPMS Weights::Code;
     EUCKR_BIN EUCKR Weights::Code;
     GB2312_BIN GB2312 Weights::Code;
     GBK_BIN GBK Weights::Code;
@@ -171,6 +180,7 @@ tables! {
     MACCE_BIN MACCE Weights::Code;
     MACROMAN_BIN MACROMAN Weights::Code;
     SJIS_BIN SJIS Weights::Code;
+    UJIS_BIN UJIS Weights::Code;
     ARMSCII8_GENERAL_CI ARMSCII8 Weights::Single(0);
     ASCII_GENERAL_CI ASCII Weights::Single(1);
     CP1250_CROATIAN_CI CP1250 Weights::Single(2);
@@ -211,8 +221,10 @@ tables! {
     MACCE_GENERAL_CI MACCE Weights::Single(37);
     MACROMAN_GENERAL_CI MACROMAN Weights::Single(38);
     CP932_JAPANESE_CI CP932 Weights::Folded;
+    EUCJPMS_JAPANESE_CI EUCJPMS Weights::Folded;
     EUCKR_KOREAN_CI EUCKR Weights::Folded;
     SJIS_JAPANESE_CI SJIS Weights::Folded;
+    UJIS_JAPANESE_CI UJIS Weights::Folded;
     BIG5_CHINESE_CI BIG5 Weights::Table(BIG5_WORDS);
     GB2312_CHINESE_CI GB2312 Weights::Table(GB2312_WORDS);
     GBK_CHINESE_CI GBK Weights::Table(GBK_WORDS);

@@ -63,8 +63,15 @@ pub(crate) fn check_invariants(group: &Group) {
         let assignment = group.assignment(GroupId(number as u16));
         assert!(assignment.joining.iter().all(|m| !state.in_sync.contains(m) && group.is_member(*m)), "{place}");
     }
-    let tables: Vec<TableId> = group.intents.values().flat_map(|i| i.tables.clone()).collect();
-    assert_eq!(tables.iter().collect::<BTreeSet<_>>().len(), tables.len(), "intents that share a table");
+    for (number, one) in &group.intents {
+        let locks = one.under.map(|locks| group.intents.get(&locks));
+        assert!(locks.is_none_or(|locks| locks.is_some()), "an intent under one that has ended");
+        for (other, two) in group.intents.range(number + 1..) {
+            let apart = two.under != Some(*number) && one.under != Some(*other);
+            let shared = one.tables.iter().any(|table| two.tables.contains(table));
+            assert!(!(apart && shared), "intents that share a table");
+        }
+    }
     assert!(group.intents.values().all(|i| group.is_up(i.owner)));
     assert!(group.origins.keys().all(|p| group.is_up(*p)));
 }
@@ -97,7 +104,7 @@ fn roles(random: &mut Random) -> BTreeSet<RoleKind> {
 fn catalog_command(random: &mut Random) -> Command {
     let number = random.below(6) as u32 + 1;
     match random.below(8) {
-        0 => Command::CreateDatabase { name: "shop".into(), collation: Collation::DEFAULT },
+        0 => Command::CreateDatabase { name: "shop".into(), collation: Collation::DEFAULT, comment: String::new() },
         1 if random.one_in(4) => Command::DropDatabase { name: "shop".into() },
         2 => Command::DropTables { tables: vec![TableId(number)] },
         3 => Command::StartJob { what: "ALTER".into(), table: TableId(number), builds: random.below(3) as u32 },
@@ -179,7 +186,8 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
         24 => {
             let tables: BTreeSet<u32> = (0..random.below(3)).map(|_| random.below(8) as u32).collect();
             let tables: Vec<u32> = tables.into_iter().collect();
-            GroupCommand::Intend { intent: intent(someone.process, &tables, "DDL") }
+            let under = random.one_in(3).then(|| random.below(group.next_intent + 1));
+            GroupCommand::Intend { intent: Intent { under, ..intent(someone.process, &tables, "DDL") } }
         }
         _ => match random.below(4) {
             3 => GroupCommand::Reopen {

@@ -6,6 +6,7 @@
 //! A new unique index is filled by transactions, into a hidden index table whose partitions see all that could collide,
 //! wherever the rows are. New foreign keys are validated by the statement, beside the writers of all processes.
 
+use super::tables::replaced;
 use super::{Held, Place, describe};
 use crate::ddl::alter::{Convert, Look, Plan, added_keys, between, copy_rows, follow, look_at_rows, next_version};
 use crate::ddl::build::{self, Patience};
@@ -36,6 +37,7 @@ pub async fn alter_table(
     new: TableSchema,
     wait: DdlWait<'_>,
 ) -> Result<(), NodeError> {
+    let wait = wait.under_locks();
     let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
     let beside = || foreign::beside(place.node, old, &new);
     let held = place.lock_with(Some(old.clone()), beside, what.clone(), wait).await?;
@@ -199,7 +201,9 @@ pub async fn rewrite_table(
         match wait.unless_killed(filled).await {
             Ok(rows) => {
                 let dropped = old.family().map(|s| s.id).collect();
+                let new = schemas[0].id;
                 job.switch(dropped, schemas, children).await?;
+                replaced(place, old.schema.id, new, wait);
                 return Ok(rows);
             }
             Err(error) => job.give_up(error, &mut again).await?,

@@ -15,6 +15,10 @@
 //! An index that is filled while users go on has the tables alone twice: between the two its intent is open
 //! ([`reopen`]).
 //!
+//! A statement of a session that has locked tables (LOCK TABLES) has an intent *under* the one of these locks: on the
+//! tables of both, processes have nothing to wait for but what the locks let in. The locks' intent goes on when the
+//! statement has ended, with the tables that took the places of its own.
+//!
 //! What must be filled by transactions (the index table of a new unique index, a table in a new form) is a job of the group: it names the new tables with their definitions, so that all
 //! processes have them, under their ids only, before the first row comes. It is begun under the intent and ends with it. The switch is the command of step 4. A statement that goes away in between leaves its intent
 //! behind in the group, and perhaps a job, which [`crate::member::catalog`] ends.
@@ -24,10 +28,9 @@ mod reopen;
 mod tables;
 
 pub(super) use alter::{alter_table, rewrite_table};
-pub(super) use tables::{
-    change_catalog, create_database, create_table, drop_database, drop_tables, rename_tables, truncate_table,
-};
+pub(super) use tables::{change_catalog, create_table, drop_database, drop_tables, rename_tables, truncate_table};
 
+use super::locking::TableLocks;
 use super::{Reads, TableName, foreign};
 use crate::error::NodeError;
 use crate::locks::metadata::{DdlWait, Turns};
@@ -155,7 +158,8 @@ impl<'a> Place<'a> {
 
     /// The tables alone on all processes, after at most `wait`, then 1205. `StaleSchema`: one of them is not the newest definition any more.
     async fn lock(self, tables: Vec<Arc<TableInfo>>, what: String, wait: DdlWait<'_>) -> Result<Held<'a>, NodeError> {
-        wait.unless_killed(self.lock_in_turns(tables, Reads::new(), what, wait.limit)).await
+        let under = wait.locks.and_then(TableLocks::intent);
+        wait.unless_killed(self.lock_in_turns(tables, Reads::new(), under, what, wait.limit)).await
     }
 
     /// `main` and what `others` gives, which may be others when the locks are there: then again. `StaleSchema` is of `main`, which comes first.
@@ -185,6 +189,7 @@ impl<'a> Place<'a> {
         self,
         mut tables: Vec<Arc<TableInfo>>,
         reads: Reads,
+        under: Option<u64>,
         what: String,
         wait: Duration,
     ) -> Result<Held<'a>, NodeError> {
@@ -199,7 +204,7 @@ impl<'a> Place<'a> {
         let left = || wait.saturating_sub(runtime.now().saturating_sub(start));
         let mut turns = Turns::CLUSTER;
         loop {
-            let number = self.intend(&tables, &reads, what.clone(), &left).await?;
+            let number = self.intend(&tables, &reads, under, what.clone(), &left).await?;
             let held = Held { place: self, tables: tables.clone(), intent: Mutex::new(Some(number)) };
             let number = held.number().expect("just made");
             let processes = || self.cluster.processes().iter().map(|m| m.process).collect();
@@ -226,13 +231,14 @@ impl<'a> Place<'a> {
         self,
         tables: &[Arc<TableInfo>],
         reads: &Reads,
+        under: Option<u64>,
         what: String,
         left: &(impl Fn() -> Duration + Sync),
     ) -> Result<(u64, Own), NodeError> {
         let intents = &self.cluster.catalog_state().intents;
         let all = tables.iter().map(|t| t.schema.id);
         let (reads, tables): (Vec<TableId>, Vec<TableId>) = all.partition(|id| reads.contains(id));
-        let intent = Intent { owner: self.cluster.me().process, tables, reads, what, open: Open::No };
+        let intent = Intent { owner: self.cluster.me().process, tables, reads, what, open: Open::No, under };
         loop {
             {
                 let _starting = intents.starting();
@@ -302,7 +308,13 @@ impl Held<'_> {
 
 /// Tables that a session has locked in the whole cluster, until this is dropped.
 pub(super) struct Kept {
-    _intent: Option<(u64, Own)>,
+    intent: Option<(u64, Own)>,
+}
+
+impl Kept {
+    pub(super) fn number(&self) -> Option<u64> {
+        self.intent.as_ref().map(|(number, _)| *number)
+    }
 }
 
 /// LOCK TABLES.
@@ -313,8 +325,8 @@ pub(super) async fn lock_tables(
     wait: DdlWait<'_>,
 ) -> Result<Kept, NodeError> {
     let what = "LOCK TABLES".to_string();
-    let held = wait.unless_killed(place.lock_in_turns(tables, reads, what, wait.limit)).await?;
-    Ok(Kept { _intent: held.intent.into_inner() })
+    let held = wait.unless_killed(place.lock_in_turns(tables, reads, None, what, wait.limit)).await?;
+    Ok(Kept { intent: held.intent.into_inner() })
 }
 
 /// For people: the statement and its tables.

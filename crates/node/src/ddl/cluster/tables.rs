@@ -8,12 +8,7 @@ use crate::error::NodeError;
 use crate::locks::metadata::DdlWait;
 use crate::node::Node;
 use rauk_manage::{CatalogError, Command};
-use rauk_types::{Collation, TableSchema};
-
-pub async fn create_database(place: Place<'_>, name: &str, collation: Collation) -> Result<(), NodeError> {
-    place.change(Command::CreateDatabase { name: name.to_string(), collation }, None).await?;
-    Ok(())
-}
+use rauk_types::{TableId, TableSchema};
 
 /// Gives how many tables and views it had.
 pub async fn drop_database(place: Place<'_>, name: &str, wait: DdlWait<'_>) -> Result<u64, NodeError> {
@@ -61,8 +56,9 @@ pub async fn create_table(place: Place<'_>, schema: TableSchema, wait: DdlWait<'
 pub async fn drop_tables(place: Place<'_>, names: &[TableName], wait: DdlWait<'_>) -> Result<(), NodeError> {
     let held = place.lock_by_name(names, &describe("DROP TABLE", names), wait).await?;
     foreign::check_dropped(place.node, &held.tables, wait.foreign_key_checks)?;
-    let tables = held.tables.iter().map(|t| t.schema.id).collect();
-    held.change(Command::DropTables { tables }).await?;
+    let tables: Vec<TableId> = held.tables.iter().map(|t| t.schema.id).collect();
+    held.change(Command::DropTables { tables: tables.clone() }).await?;
+    wait.forgets(tables.into_iter());
     Ok(())
 }
 
@@ -73,9 +69,11 @@ pub async fn truncate_table(place: Place<'_>, table: TableName, wait: DdlWait<'_
     foreign::check_truncated(place.node, old, wait.foreign_key_checks)?;
     let make = |ids: &mut dyn FnMut() -> _| {
         let create = Node::complete((*old.schema).clone(), ids);
-        (Command::Switch { job: None, drop: old.family().map(|s| s.id).collect(), create, replace: vec![] }, ())
+        let new = create[0].id;
+        (Command::Switch { job: None, drop: old.family().map(|s| s.id).collect(), create, replace: vec![] }, new)
     };
-    place.change_with_ids(held.number(), make).await?;
+    let (_, new) = place.change_with_ids(held.number(), make).await?;
+    replaced(place, old.schema.id, new, wait);
     Ok(())
 }
 
@@ -95,6 +93,14 @@ pub async fn rename_tables(
     let renamed = renamed_objects(place.node, &held.tables, pairs)?;
     held.change(renamed.command()).await?;
     Ok(())
+}
+
+/// Tells the locks of the statement's session that a table has taken the place of another one.
+pub(super) fn replaced(place: Place<'_>, old: TableId, new: TableId, wait: DdlWait<'_>) {
+    if let Some(new) = place.node.tables.by_id(new) {
+        wait.replaces(old, &new);
+    }
+    wait.forgets(std::iter::once(old));
 }
 
 /// A change that is of no table: settings, views.

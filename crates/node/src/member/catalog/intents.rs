@@ -5,6 +5,10 @@
 //! is one order everywhere). Statements that come after the lock was asked for queue behind it. The owner's process is told when all tables are locked and then every
 //! [`TELL`], since messages get lost, until the intent is gone from the group: then the locks go too. A table that is not known here (any more) needs no lock.
 //!
+//! An intent *under* another one (DDL of a session that has locked tables) finds what that one has locked, and raises
+//! its locks ([`Way`]). A table that takes the place of a locked one is locked by [`super::tables`] before anybody can
+//! find it, and its lock comes here with the state of the group that shows it.
+//!
 //! Of an intent that is open to all nothing is locked: users go on, and its owner closes it when it wants the tables
 //! alone again.
 //!
@@ -13,7 +17,8 @@
 
 use super::fills::{Filled, Fills};
 use super::upkeep::{self, Surroundings};
-use crate::locks::metadata::Mode;
+use crate::ddl::changes::EVERYTHING;
+use crate::locks::metadata::{Mode, Way};
 use crate::member::Cluster;
 use crate::member::signal::Signal;
 use crate::node::Node;
@@ -21,8 +26,8 @@ use crate::runtime::{BoxFuture, Runtime};
 use crate::table::TableInfo;
 use parking_lot::Mutex;
 use rauk_manage::JobId;
-use rauk_manage::group::{Group, Open};
-use rauk_types::{Member, ProcessId};
+use rauk_manage::group::{Group, Intent, Open};
+use rauk_types::{Member, ProcessId, TableId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
 use std::sync::atomic::Ordering;
@@ -66,19 +71,74 @@ pub(super) struct State {
 /// An intent as it stands here.
 struct Here {
     owner: ProcessId,
-    tables: Vec<(Arc<TableInfo>, Mode)>,
+    /// As the group has them.
+    ids: Vec<TableId>,
+    tables: Vec<(Arc<TableInfo>, Way)>,
     /// `None`: not all tables are locked yet.
     held: Option<Held>,
+    /// Tables that took the places of others.
+    followed: Held,
+}
+
+impl Here {
+    /// Follows a change of the intent's tables; gives those that it has no more.
+    fn follow(&mut self, ids: Vec<TableId>, taken: &mut Held) -> Held {
+        let is_gone = |(table, _): &mut (Arc<TableInfo>, Way)| !ids.contains(&table.schema.id);
+        self.tables.retain_mut(|table| !is_gone(table));
+        let held = self.held.iter_mut().chain([&mut self.followed]);
+        let gone = Held(held.flat_map(|held| held.0.extract_if(.., |table| is_gone(table))).collect());
+        let new = ids.iter().filter(|id| !self.ids.contains(id));
+        let new: Vec<_> = new.filter_map(|id| taken.take(*id)).collect();
+        self.tables.extend(new.iter().cloned());
+        self.followed.0.extend(new);
+        self.ids = ids;
+        gone
+    }
 }
 
 /// Tables that are locked.
 #[derive(Default)]
-struct Held(Vec<(Arc<TableInfo>, Mode)>);
+pub(super) struct Held(Vec<(Arc<TableInfo>, Way)>);
+
+impl Held {
+    /// Locks a table that nobody knows yet.
+    pub fn lock_unknown(&mut self, table: &Arc<TableInfo>) {
+        let way = Way::Lock(Mode::Alone);
+        if table.shared.lock.try_take(way) {
+            self.0.push((table.clone(), way));
+        }
+    }
+
+    fn take(&mut self, id: TableId) -> Option<(Arc<TableInfo>, Way)> {
+        let at = self.0.iter().position(|(table, _)| table.schema.id == id)?;
+        Some(self.0.swap_remove(at))
+    }
+}
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.iter().for_each(|(t, mode)| t.shared.lock.unlock(*mode));
+        self.0.iter().for_each(|(table, way)| table.shared.lock.give(*way));
     }
+}
+
+/// The tables that an intent locks, and how.
+fn modes(intent: &Intent) -> BTreeMap<TableId, Mode> {
+    let mode = match intent.open {
+        Open::No => Some(Mode::Alone),
+        Open::ToReaders => Some(Mode::NoWrites),
+        Open::ToAll => None,
+    };
+    let alone = intent.tables.iter().filter_map(|id| Some((*id, mode?)));
+    intent.reads.iter().map(|id| (*id, Mode::NoWrites)).chain(alone).collect()
+}
+
+fn lockable(node: &Node, id: TableId) -> Option<Arc<TableInfo>> {
+    if id == EVERYTHING { Some(node.everything.clone()) } else { node.tables.by_id(id) }
+}
+
+/// Tables that intents of the group have for themselves.
+pub(super) fn locked_alone(group: &Group) -> BTreeSet<TableId> {
+    group.intents.values().filter(|i| i.open == Open::No).flat_map(|i| i.tables.iter().copied()).collect()
 }
 
 impl State {
@@ -93,32 +153,35 @@ impl State {
 }
 
 impl Intents {
-    /// Brings the locks to what the group says; its tables are in the cache already.
-    pub(super) fn follow(self: &Arc<Self>, node: &Arc<Node>, group: &Group) {
+    /// Brings the locks to what the group says; its tables are in the cache already. `taken`: tables that were locked
+    /// before they came there.
+    pub(super) fn follow(self: &Arc<Self>, node: &Arc<Node>, group: &Group, mut taken: Held) {
         let mut ended = Vec::new();
+        let mut gone_tables = Vec::new();
         let mut locked = Vec::new();
         let begin = {
             let mut state = self.state.lock();
             let gone: Vec<u64> = state.intents.keys().filter(|n| !group.intents.contains_key(n)).copied().collect();
             ended.extend(gone.iter().map(|n| state.intents.remove(n)));
             for (&number, intent) in &group.intents {
-                if state.intents.contains_key(&number) {
+                let ids: Vec<TableId> = intent.tables.iter().chain(&intent.reads).copied().collect();
+                if let Some(here) = state.intents.get_mut(&number) {
+                    if here.ids != ids {
+                        gone_tables.push(here.follow(ids, &mut taken));
+                    }
                     continue;
                 }
-                let mode = match intent.open {
-                    Open::No => Some(Mode::Alone),
-                    Open::ToReaders => Some(Mode::NoWrites),
-                    Open::ToAll => None,
-                };
-                let alone = intent.tables.iter().filter_map(|id| Some((*id, mode?)));
-                let wanted: BTreeMap<_, _> = intent.reads.iter().map(|id| (*id, Mode::NoWrites)).chain(alone).collect();
-                let wanted = wanted.into_iter().filter_map(|(id, mode)| Some((node.tables.by_id(id)?, mode)));
-                let tables: Vec<(Arc<TableInfo>, Mode)> = wanted.collect();
-                let held = lock_now(&tables);
+                let own = intent.under.and_then(|locks| group.intents.get(&locks)).map(modes).unwrap_or_default();
+                let wanted = modes(intent).into_iter();
+                let wanted =
+                    wanted.filter_map(|(id, mode)| Some((lockable(node, id)?, Way::to(mode, own.get(&id).copied()))));
+                let tables: Vec<(Arc<TableInfo>, Way)> = wanted.collect();
+                let held = lock_now(&tables, &mut taken);
                 if held.is_some() {
                     locked.push((number, intent.owner));
                 }
-                state.intents.insert(number, Here { owner: intent.owner, tables, held });
+                let here = Here { owner: intent.owner, ids, tables, held, followed: Held::default() };
+                state.intents.insert(number, here);
             }
             state.jobs = group.catalog.jobs().next().is_some();
             state.news += 1;
@@ -130,7 +193,7 @@ impl Intents {
             begin
         };
         // Their locks go here, without the state held.
-        drop(ended);
+        drop((ended, gone_tables, taken));
         if let Some(cluster) = node.cluster() {
             locked.into_iter().for_each(|(number, owner)| self.tell(cluster, number, owner));
             self.tell_filled(cluster);
@@ -407,22 +470,27 @@ fn is_ready(future: &mut Option<BoxFuture<()>>, cx: &mut Context<'_>) -> bool {
 }
 
 /// Locks all tables, in their order, if nobody uses any of them.
-fn lock_now(tables: &[(Arc<TableInfo>, Mode)]) -> Option<Held> {
+fn lock_now(tables: &[(Arc<TableInfo>, Way)], taken: &mut Held) -> Option<Held> {
     let mut held = Held::default();
-    for (table, mode) in tables {
-        if !table.shared.lock.try_lock(*mode) {
+    for (table, way) in tables {
+        let was_taken = if *way == Way::Lock(Mode::Alone) { taken.take(table.schema.id) } else { None };
+        if let Some(locked) = was_taken {
+            held.0.push(locked);
+            continue;
+        }
+        if !table.shared.lock.try_take(*way) {
             return None;
         }
-        held.0.push((table.clone(), *mode));
+        held.0.push((table.clone(), *way));
     }
     Some(held)
 }
 
-async fn lock(runtime: Arc<dyn Runtime>, tables: Vec<(Arc<TableInfo>, Mode)>) -> Held {
+async fn lock(runtime: Arc<dyn Runtime>, tables: Vec<(Arc<TableInfo>, Way)>) -> Held {
     let mut held = Held::default();
-    for (table, mode) in tables {
-        while table.shared.lock.lock(mode, &*runtime, ATTEMPT).await.is_err() {}
-        held.0.push((table, mode));
+    for (table, way) in tables {
+        while table.shared.lock.take(way, &*runtime, ATTEMPT).await.is_err() {}
+        held.0.push((table, way));
     }
     held
 }

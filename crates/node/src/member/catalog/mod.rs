@@ -48,15 +48,16 @@ impl CatalogState {
     pub async fn follow(&self, node: &Arc<Node>, group: &Arc<Group>) {
         let before = self.followed.lock().take();
         let unchanged = before.as_ref().is_some_and(|f| f.index == group.catalog_index);
+        let mut taken = intents::Held::default();
         let now = match before {
             Some(followed) if unchanged => followed,
-            before => tables::follow(node, before, group, &self.intents.fills).await,
+            before => tables::follow(node, before, group, &self.intents.fills, &mut taken).await,
         };
         if !unchanged {
             self.blocks.keep(|table| now.has(table));
         }
         *self.followed.lock() = Some(now);
-        self.intents.follow(node, group);
+        self.intents.follow(node, group, taken);
     }
 
     /// A process has filled the new indexes of a job, or could not for this memory limit; of a job that nobody waits for here, it is old news.

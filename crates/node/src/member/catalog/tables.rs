@@ -6,8 +6,11 @@
 //! The order of one call keeps two promises. *No statement finds in the cache what partitions do not have*: tables are made and changed in all partitions before they are published
 //! (ordered indexes that no job has filled are filled), and dropped from the cache before they are dropped from partitions. *No statement that knows an older definition runs
 //! on*: a changed table has been locked alone on this process by its DDL's intent, and its version moves before the locks are given back.
+//! *No statement finds a table that an intent has for itself*: a new one that took the place of a table which a session
+//! has locked is locked before it is published.
 
 use super::fills::{Fills, Item, fill_now};
+use super::intents::{Held, locked_alone};
 use crate::ddl::validating;
 use crate::executor::Class;
 use crate::node::Node;
@@ -46,7 +49,13 @@ pub fn all_tables(catalog: &Catalog) -> Vec<Arc<TableSchema>> {
     catalog.partition_tables().into_values().collect()
 }
 
-pub(super) async fn follow(node: &Arc<Node>, before: Option<Followed>, group: &Group, fills: &Fills) -> Followed {
+pub(super) async fn follow(
+    node: &Arc<Node>,
+    before: Option<Followed>,
+    group: &Group,
+    fills: &Fills,
+    taken: &mut Held,
+) -> Followed {
     let catalog = &group.catalog;
     let now = Followed {
         index: group.catalog_index,
@@ -85,7 +94,7 @@ pub(super) async fn follow(node: &Arc<Node>, before: Option<Followed>, group: &G
         }
     }
     let changed = differences(&had, &now.tables);
-    publish(node, &now, &changed, &was_hidden);
+    publish(node, &now, &changed, &was_hidden, &locked_alone(group), taken);
     keep_builds(node, catalog);
     node.catalog.lock().set(catalog.clone());
     node.catalog_changes.fetch_add(1, Ordering::Release);
@@ -185,7 +194,14 @@ fn keep_builds(node: &Arc<Node>, catalog: &Catalog) {
 }
 
 /// Puts the definitions into the cache: index tables first, since their base tables refer to them.
-fn publish(node: &Arc<Node>, now: &Followed, changed: &[Arc<TableSchema>], was_hidden: &BTreeSet<TableId>) {
+fn publish(
+    node: &Arc<Node>,
+    now: &Followed,
+    changed: &[Arc<TableSchema>],
+    was_hidden: &BTreeSet<TableId>,
+    alone: &BTreeSet<TableId>,
+    taken: &mut Held,
+) {
     let shared_of = |schema: &TableSchema| match node.tables.by_id(schema.id) {
         Some(info) => info.shared.clone(),
         None => TableShared::new(schema, 1, 1),
@@ -214,6 +230,10 @@ fn publish(node: &Arc<Node>, now: &Followed, changed: &[Arc<TableSchema>], was_h
         let Some(schema) = now.tables.get(&id) else { continue };
         let entries_of = |id| node.tables.by_id(id).expect("the catalog has a table's index tables");
         let info = TableInfo::new(schema.clone(), shared_of(schema), entries_of);
+        let is_unknown = was_hidden.contains(&id) || node.tables.by_id(id).is_none();
+        if is_unknown && alone.contains(&id) && !now.hidden.contains(&id) {
+            taken.lock_unknown(&info);
+        }
         match now.hidden.contains(&id) {
             true => node.tables.publish_hidden(info.clone()),
             false => node.tables.publish(info.clone()),

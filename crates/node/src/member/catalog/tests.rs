@@ -134,7 +134,11 @@ fn group() -> Group {
 impl World {
     fn new() -> World {
         let mut world = World { group: group(), db: open(), state: CatalogState::default(), builds: None };
-        world.change(Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT });
+        world.change(Command::CreateDatabase {
+            name: "d".into(),
+            collation: Collation::DEFAULT,
+            comment: String::new(),
+        });
         world
     }
 
@@ -216,9 +220,13 @@ impl World {
     }
 
     fn intend(&mut self, owner: u32, tables: &[u32]) -> u64 {
-        let tables = tables.iter().map(|&t| TableId(t)).collect();
-        let intent =
-            Intent { owner: ProcessId(owner), tables, reads: vec![], what: "ALTER TABLE d.t".into(), open: Open::No };
+        self.intend_beside(owner, tables, &[], None)
+    }
+
+    fn intend_beside(&mut self, owner: u32, tables: &[u32], reads: &[u32], under: Option<u64>) -> u64 {
+        let ids = |tables: &[u32]| tables.iter().map(|&t| TableId(t)).collect();
+        let (owner, tables, reads) = (ProcessId(owner), ids(tables), ids(reads));
+        let intent = Intent { owner, tables, reads, what: "ALTER TABLE d.t".into(), open: Open::No, under };
         match self.say(GroupCommand::Intend { intent }) {
             Answer::Intent(number) => number,
             other => panic!("{other:?}"),
@@ -425,6 +433,67 @@ fn an_intent_that_is_given_up_leaves_no_lock() {
     w.say(GroupCommand::Down { member: owner });
     w.follow();
     assert!(!w.state.intents.is_locked(number) && a.info().shared.lock.try_exclude());
+}
+
+/// What a DDL does under the locks of its session they follow: nobody gets in between.
+#[test]
+fn locks_stay_while_their_session_changes_definitions() {
+    let mut w = World::new();
+    let tables = [(1, "a"), (2, "b"), (3, "c")].map(|(id, name)| Arc::new(table(id, name)));
+    w.change(Command::CreateTables { tables: tables.to_vec() });
+    let [a, b, c] = ["a", "b", "c"].map(|name| w.db.table("d", name).unwrap());
+    let locks = w.intend_beside(1, &[1], &[2], None);
+    w.follow();
+    assert!(w.state.intents.is_locked(locks));
+    let is_free = |table: &TableHandle| {
+        let lock = &table.info().shared.lock;
+        lock.try_share() && {
+            lock.unshare();
+            true
+        }
+    };
+    assert!(!is_free(&a) && is_free(&b));
+    // A is locked already, B's lock is raised when its reader has gone, C is locked for the statement.
+    assert!(b.info().shared.lock.try_share());
+    let truncate = w.intend_beside(1, &[1, 2, 3], &[], Some(locks));
+    w.follow();
+    assert!(!w.state.intents.is_locked(truncate));
+    b.info().shared.lock.unshare();
+    w.until("raised", || w.state.intents.is_locked(truncate));
+    assert!(!is_free(&a) && !is_free(&b) && !is_free(&c));
+    let create = vec![Arc::new(table(4, "a"))];
+    let switch = Command::Switch { job: None, drop: vec![TableId(1)], create, replace: vec![] };
+    w.put_with(switch, Some(truncate));
+    w.follow();
+    let new = w.db.table("d", "a").unwrap();
+    assert_eq!(new.schema().id, TableId(4));
+    assert!(is_free(&a) && !is_free(&new) && is_free(&b) && is_free(&c));
+    assert!(!b.info().shared.lock.try_write());
+    // Rows that were written again come with a job, which has made the table known by its id alone.
+    let rewrite = w.intend_beside(1, &[4], &[], Some(locks));
+    let build = Command::StartBuild {
+        what: "ALTER TABLE d.a".into(),
+        table: TableId(4),
+        owner: ProcessId(1),
+        tables: vec![Arc::new(table(5, "a"))],
+        definitions: vec![],
+    };
+    let job = w.put_with(build, Some(rewrite)).job.unwrap().id;
+    w.follow();
+    let hidden = TableHandle::new(w.node().tables.by_id(TableId(5)).unwrap());
+    assert!(is_free(&hidden));
+    let create = vec![Arc::new(table(5, "a"))];
+    w.put_with(Command::Switch { job: Some(job), drop: vec![TableId(4)], create, replace: vec![] }, Some(rewrite));
+    w.follow();
+    assert!(is_free(&new) && !is_free(&hidden));
+    // A process that begins has the locks, too.
+    let (second, other) = (CatalogState::default(), open());
+    block_on(second.follow(&other.node, &Arc::new(w.group.clone())));
+    assert!(second.intents.is_locked(locks) && !is_free(&other.table("d", "a").unwrap()));
+    w.say(GroupCommand::EndIntent { number: locks });
+    w.follow();
+    assert!(is_free(&hidden) && b.info().shared.lock.try_write());
+    b.info().shared.lock.end_write();
 }
 
 #[test]

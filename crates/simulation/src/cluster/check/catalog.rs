@@ -68,7 +68,11 @@ mod tests {
                 memory_return: DEFAULT_MEMORY_RETURN,
             };
             group.apply(1, &GroupCommand::Create { config });
-            let command = Command::CreateDatabase { name: name.to_string(), collation: Collation::DEFAULT };
+            let command = Command::CreateDatabase {
+                name: name.to_string(),
+                collation: Collation::DEFAULT,
+                comment: String::new(),
+            };
             group.apply(2, &GroupCommand::Catalog { command, intent: None });
             Arc::new(group)
         };

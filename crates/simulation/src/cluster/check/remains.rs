@@ -84,7 +84,14 @@ mod tests {
             memory_return: 30,
         };
         apply(&mut group, GroupCommand::Create { config });
-        catalog(&mut group, Command::CreateDatabase { name: DATABASE.to_string(), collation: Collation::DEFAULT });
+        catalog(
+            &mut group,
+            Command::CreateDatabase {
+                name: DATABASE.to_string(),
+                collation: Collation::DEFAULT,
+                comment: String::new(),
+            },
+        );
         let fields = columns(&[("id", DataType::BIGINT, false), ("code", DataType::BIGINT, true)]);
         let mut base = table("t", fields, vec![index(1, "code", IndexKind::Unique, &[1])]);
         (base.id, base.indexes[1].entry_table) = (TableId(1), Some(TableId(2)));
@@ -106,7 +113,7 @@ mod tests {
         };
         let mut more = group.clone();
         let (tables, what) = (vec![TableId(1)], "DROP".to_string());
-        let intent = Intent { owner: ProcessId(1), tables, reads: vec![], what, open: Open::No };
+        let intent = Intent { owner: ProcessId(1), tables, reads: vec![], what, open: Open::No, under: None };
         more.intents.insert(1, intent);
         bad(&more, &placed, "intent 1");
         let mut more = group.clone();

@@ -38,7 +38,11 @@ impl World {
             memory_return: DEFAULT_MEMORY_RETURN,
         };
         consensus.commit(GroupCommand::Create { config });
-        let database = Command::CreateDatabase { name: DATABASE.to_string(), collation: Collation::DEFAULT };
+        let database = Command::CreateDatabase {
+            name: DATABASE.to_string(),
+            collation: Collation::DEFAULT,
+            comment: String::new(),
+        };
         let mut schema = table("counted", columns(&[("id", DataType::BIGINT, false)]), Vec::new());
         schema.id = TABLE;
         schema.auto_increment = Some(0);

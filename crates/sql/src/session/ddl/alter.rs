@@ -846,6 +846,7 @@ impl Session {
             interrupt: Some(&self.process.interrupt),
             foreign_key_checks: self.settings.foreign_key_checks,
             meanwhile: Meanwhile::All,
+            locks: self.locks_of_ddl.as_ref(),
         };
         let result = match table.is_temporary() {
             true => database.alter_temporary(table, new, look, &mut convert).await.map(|(new, rows)| (Some(new), rows)),

@@ -9,7 +9,7 @@ use super::table::{self, TableDraft};
 use super::types;
 use crate::expr::context::WarningLevel;
 use crate::parse::ast::{ColumnName, Insert, InsertSource, Query, QueryBody, TableConstraint, TableName};
-use crate::parse::statement::{CreateIndex, CreateTable, DuplicateRows, Statement};
+use crate::parse::statement::{CreateIndex, CreateTable, DatabaseOptions, DuplicateRows, Statement};
 use crate::physical;
 use crate::session::errors;
 use crate::session::session::Session;
@@ -23,6 +23,10 @@ use rauk_types::{Collation, ColumnDefault, MysqlError, TableSchema};
 /// ER_TABLE_WITHOUT_PK.
 const TABLE_WITHOUT_PK: u16 = 3750;
 
+/// MariaDB's ER_TOO_LONG_DATABASE_COMMENT: characters of a database's comment.
+const TOO_LONG_DATABASE_COMMENT: u16 = 4160;
+const LONGEST_COMMENT: usize = 1024;
+
 /// ER_UNSUPPORTED_INDEX_ALGORITHM.
 const UNSUPPORTED_INDEX_ALGORITHM: u16 = 3502;
 
@@ -31,13 +35,13 @@ impl Session {
         &mut self,
         name: &str,
         if_not_exists: bool,
-        charset_name: Option<&str>,
-        collation_name: Option<&str>,
+        options: &DatabaseOptions,
     ) -> Result<Completion, MysqlError> {
         table::check_database_name(name)?;
         self.require_database(name, Privileges::CREATE)?;
         let server = self.collation_server();
-        let collation = charset::resolve(charset_name, collation_name, server)?;
+        let collation = charset::resolve(options.charset.as_deref(), options.collation.as_deref(), server)?;
+        let comment = self.comment_of_database(name, options)?.unwrap_or_default();
         self.commit_implicitly().await?;
         let exists = system::is_system(name) || self.engine.database.database_collation(name).is_some();
         if exists {
@@ -48,8 +52,26 @@ impl Session {
             }
             return Err(MysqlError::new(codes::DB_CREATE_EXISTS, message));
         }
-        self.engine.database.create_database(name, collation).await?;
+        self.engine.database.create_commented_database(name, collation, &comment).await?;
         Ok(Completion { affected_rows: 1, ..Completion::default() })
+    }
+
+    /// Error 4160 for one that is too long; outside of strict mode it is cut, with a warning.
+    pub(super) fn comment_of_database(
+        &mut self,
+        name: &str,
+        options: &DatabaseOptions,
+    ) -> Result<Option<String>, MysqlError> {
+        let Some(comment) = &options.comment else { return Ok(None) };
+        if comment.chars().count() <= LONGEST_COMMENT {
+            return Ok(Some(comment.clone()));
+        }
+        let message = format!("Comment for database '{name}' is too long (max = {LONGEST_COMMENT})");
+        if self.context.sql_mode.strict {
+            return Err(MysqlError::new(TOO_LONG_DATABASE_COMMENT, message));
+        }
+        self.push_warning(WarningLevel::Warning, TOO_LONG_DATABASE_COMMENT, message);
+        Ok(Some(comment.chars().take(LONGEST_COMMENT).collect()))
     }
 
     /// The collation of databases that declare none.

@@ -3,7 +3,7 @@
 use super::keys;
 use super::table::{self, TableDraft};
 use crate::parse::ast::TableName;
-use crate::parse::statement::Demands;
+use crate::parse::statement::{DatabaseOptions, Demands};
 use crate::session::errors;
 use crate::session::session::Session;
 use crate::session::system;
@@ -193,8 +193,7 @@ impl Session {
     pub(crate) async fn alter_database(
         &mut self,
         name: Option<&str>,
-        charset_name: Option<&str>,
-        collation_name: Option<&str>,
+        options: &DatabaseOptions,
     ) -> Result<Completion, MysqlError> {
         let name = match name {
             Some(name) => name.to_string(),
@@ -203,10 +202,12 @@ impl Session {
         system::refuse_change(&name, &self.account)?;
         self.require_database(&name, Privileges::ALTER)?;
         let present = self.database_collation(&name)?;
-        let wanted = crate::session::charset::resolve(charset_name, collation_name, present)?;
+        let (charset, collation) = (options.charset.as_deref(), options.collation.as_deref());
+        let wanted = crate::session::charset::resolve(charset, collation, present)?;
+        let comment = self.comment_of_database(&name, options)?;
         self.commit_implicitly().await?;
-        if wanted != present {
-            self.engine.database.alter_database(&name, wanted).await?;
+        if wanted != present || comment.is_some() {
+            self.engine.database.alter_database(&name, wanted, comment.as_deref()).await?;
         }
         if self.context.current_database.as_deref() == Some(name.as_str()) {
             self.set_current_database(Some(name));

@@ -6,9 +6,10 @@
 //! server uses.
 
 use crate::expr::context::{Context, Warning, WarningLevel};
+use crate::parse::statement::PartitionByKey;
 use crate::session::{charset, errors};
 use rauk_types::error::codes;
-use rauk_types::{Collation, MysqlError};
+use rauk_types::{Collation, MysqlError, StorageClauses};
 
 /// ER_ENGINE_ATTRIBUTE_NOT_SUPPORTED.
 const ENGINE_ATTRIBUTE_NOT_SUPPORTED: u16 = 3981;
@@ -93,6 +94,52 @@ pub fn merge(into: &mut Vec<(String, String)>, given: &[(&'static str, String)])
     }
     into.retain(|(_, value)| !value.is_empty());
     into.sort_by_key(|(name, _)| STORED.iter().position(|(known, _)| known == name));
+}
+
+/// What is declared of partitions beside their columns, which changes nothing: rows go to the partitions of the data
+/// directory. It is kept beside the options and shown behind them.
+const LINEAR: &str = "PARTITION LINEAR";
+const ALGORITHM: &str = "PARTITION ALGORITHM";
+const NUMBER: &str = "PARTITIONS";
+const NAMES: &str = "PARTITION NAMES";
+
+pub fn declare_partitions(into: &mut Vec<(String, String)>, key: &PartitionByKey) {
+    let quoted = |name: &String| format!("`{}`", name.replace('`', "``"));
+    let names: Vec<String> = key.names.iter().map(quoted).collect();
+    let declared = [
+        (LINEAR, key.linear.then(|| "1".to_string())),
+        (ALGORITHM, key.algorithm.map(|number| number.to_string())),
+        (NUMBER, key.partitions.map(|number| number.to_string())),
+        (NAMES, (!names.is_empty()).then(|| names.join("\n"))),
+    ];
+    into.retain(|(name, _)| !is_of_partitions(name));
+    into.extend(declared.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))));
+}
+
+pub fn is_of_partitions(name: &str) -> bool {
+    [LINEAR, ALGORITHM, NUMBER, NAMES].contains(&name)
+}
+
+/// As information_schema.PARTITIONS names it.
+pub fn method(storage: &StorageClauses) -> &'static str {
+    if storage.option(LINEAR).is_some() { "LINEAR KEY" } else { "KEY" }
+}
+
+/// `PARTITION BY KEY …` as it was declared, over `columns`.
+pub fn partitioning(storage: &StorageClauses, columns: &str) -> String {
+    let linear = if storage.option(LINEAR).is_some() { "LINEAR " } else { "" };
+    let algorithm = storage.option(ALGORITHM).map(|number| format!("ALGORITHM = {number} ")).unwrap_or_default();
+    let mut out = format!("PARTITION BY {linear}KEY {algorithm}({columns})");
+    match (storage.option(NAMES), storage.option(NUMBER)) {
+        (Some(names), _) => {
+            let names: Vec<String> =
+                names.split('\n').map(|name| format!("PARTITION {name} ENGINE = InnoDB")).collect();
+            out.push_str(&format!("\n({})", names.join(",\n ")));
+        }
+        (None, Some(number)) => out.push_str(&format!("\nPARTITIONS {number}")),
+        (None, None) => {}
+    }
+    out
 }
 
 /// Whether the value of an option stands in quotes.

@@ -1,11 +1,13 @@
 //! A whole table from drafts, and back to drafts.
 //!
-//! [`TableDraft::build`] checks what concerns the table as a whole: 1060, 1075, 1103, 1113, 1117, 1118, 1488, 1503.
+//! [`TableDraft::build`] checks what concerns the table as a whole: 1060, 1075, 1103, 1113, 1117, 1118, 1488, 1499, 1503, 1504,
+//! 1517.
 
 use super::checks::CheckDraft;
 use super::columns::{self, ColumnDraft, DefaultDraft};
 use super::foreign::{self, ForeignKeyDraft};
 use super::keys::{self, IndexDraft, PartDraft};
+use super::options;
 use crate::bind::own_row;
 use crate::parse::statement::PartitionBy;
 use crate::session::errors;
@@ -15,6 +17,13 @@ use rauk_types::{
     Collation, ColumnDefault, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, MysqlError,
     StorageClauses, TableId, TableSchema,
 };
+
+/// ER_NO_PARTS_ERROR, ER_TOO_MANY_PARTITIONS_ERROR, ER_SAME_NAME_PARTITION.
+const NO_PARTS: u16 = 1504;
+const TOO_MANY_PARTITIONS: u16 = 1499;
+const SAME_NAME_PARTITION: u16 = 1517;
+/// As many partitions may be declared.
+const MOST_PARTITIONS: u64 = 8192;
 
 /// A table on its way to a [`TableSchema`].
 #[derive(Clone, Debug)]
@@ -167,8 +176,26 @@ impl TableDraft {
 
     pub fn partition_by(&mut self, partitioning: &PartitionBy) -> Result<(), MysqlError> {
         match partitioning {
-            PartitionBy::Key { columns, .. } => {
-                self.distribution = Some(columns.clone());
+            PartitionBy::Key(key) => {
+                let (number, names) = (key.partitions, key.names.len() as u64);
+                match number.or((names > 0).then_some(names)) {
+                    Some(0) => {
+                        let message = "Number of partitions = 0 is not an allowed value";
+                        return Err(MysqlError::new(NO_PARTS, message));
+                    }
+                    Some(number) if number > MOST_PARTITIONS => {
+                        let message = "Too many partitions (including subpartitions) were defined";
+                        return Err(MysqlError::new(TOO_MANY_PARTITIONS, message));
+                    }
+                    _ => {}
+                }
+                for (at, name) in key.names.iter().enumerate() {
+                    if key.names[..at].iter().any(|other| other.eq_ignore_ascii_case(name)) {
+                        return Err(MysqlError::new(SAME_NAME_PARTITION, format!("Duplicate partition name {name}")));
+                    }
+                }
+                self.distribution = Some(key.columns.clone());
+                options::declare_partitions(&mut self.storage, key);
                 Ok(())
             }
             PartitionBy::Other { kind } => {

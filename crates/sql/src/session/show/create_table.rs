@@ -6,7 +6,7 @@ use crate::session::system::{self, current_timestamp};
 use rauk_types::{Collation, Column, ColumnDefault, IndexKind, IndexSchema, TableSchema, TextParser, TypeKind, Value};
 
 /// A text literal that every sql_mode reads alike but NO_BACKSLASH_ESCAPES.
-fn quoted_text(text: &str) -> String {
+pub(super) fn quoted_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('\'');
     for character in text.chars() {
@@ -70,7 +70,7 @@ pub(super) fn text(schema: &TableSchema, temporary: bool, next: Option<u64>, sty
     if says_collation(schema.collation) {
         out.push_str(&format!(" COLLATE={}", schema.collation.name()));
     }
-    for (option, value) in &schema.storage.options {
+    for (option, value) in schema.storage.options.iter().filter(|(option, _)| !options::is_of_partitions(option)) {
         let value = if options::is_quoted(option) { quoted_text(value) } else { value.clone() };
         out.push_str(&format!(" {option}={value}"));
     }
@@ -85,7 +85,8 @@ pub(super) fn text(schema: &TableSchema, temporary: bool, next: Option<u64>, sty
     }
     if schema.explicit_partitioning {
         let columns: Vec<String> = schema.distribution.iter().map(|&at| name(&schema.columns[at].name)).collect();
-        out.push_str(&format!("\n/*!50100 PARTITION BY KEY ({}) */", columns.join(",")));
+        let clause = options::partitioning(&schema.storage, &columns.join(","));
+        out.push_str(&format!("\n/*!50100 {clause} */"));
     }
     out
 }

@@ -1,6 +1,6 @@
 //! SHOW DATABASES, TABLES, TABLE STATUS, COLUMNS, INDEX, CREATE DATABASE; DESCRIBE.
 
-use super::create_table::says_collation;
+use super::create_table::{quoted_text, says_collation};
 use super::{Table, columns, integer_column, long_text_column, text_column, unsigned_column};
 use crate::parse::ast::TableName;
 use crate::parse::statement::{Show, ShowFilter};
@@ -292,13 +292,17 @@ impl Session {
             None if system::is_system(&name) => rauk_types::Collation::Utf8mb4GeneralCi,
             None => return Err(errors::unknown_database(&name)),
         };
+        let comment = match self.engine.database.database_comment(&name) {
+            Some(comment) if !comment.is_empty() => format!(" COMMENT {}", quoted_text(&comment)),
+            _ => String::new(),
+        };
         let guard = if if_not_exists { "/*!32312 IF NOT EXISTS*/ " } else { "" };
         let said = match says_collation(collation) {
             true => format!("{} COLLATE {}", collation.charset_name(), collation.name()),
             false => collation.charset_name().to_string(),
         };
         let text = format!(
-            "CREATE DATABASE {guard}`{}` /*!40100 DEFAULT CHARACTER SET {said} */ /*!80016 DEFAULT ENCRYPTION='N' */",
+            "CREATE DATABASE {guard}`{}` /*!40100 DEFAULT CHARACTER SET {said} */ /*!80016 DEFAULT ENCRYPTION='N' */{comment}",
             name.replace('`', "``"),
         );
         Ok(Table {

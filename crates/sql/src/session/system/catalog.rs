@@ -2,6 +2,7 @@
 
 use super::views;
 use super::{DATABASES, Definition, Hints, INFORMATION_SCHEMA, Rows, is_system, none, s, schemas, u, yes};
+use crate::session::ddl::options;
 use crate::session::ddl::types::{column_type, data_type_name};
 use crate::session::lookup::Viewer;
 use crate::session::users::Privileges;
@@ -17,7 +18,7 @@ pub(super) const TABLES: &[Definition] = &[
     Definition {
         database: I,
         name: "SCHEMATA",
-        columns: "CATALOG_NAME s64?, SCHEMA_NAME b64?, DEFAULT_CHARACTER_SET_NAME s64, DEFAULT_COLLATION_NAME s64, SQL_PATH s64?, DEFAULT_ENCRYPTION s3",
+        columns: "CATALOG_NAME s64?, SCHEMA_NAME b64?, DEFAULT_CHARACTER_SET_NAME s64, DEFAULT_COLLATION_NAME s64, SQL_PATH s64?, DEFAULT_ENCRYPTION s3, SCHEMA_COMMENT s1024",
         rows: schemata,
     },
     Definition {
@@ -119,8 +120,10 @@ fn virtual_tables(viewer: &Viewer, hints: &Hints<'_>) -> Vec<Arc<TableSchema>> {
 
 fn schemata(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     let row = |name: String| {
-        let collation = viewer.engine.database.database_collation(&name).unwrap_or(Collation::Utf8mb4GeneralCi);
-        vec![s("def"), s(name), s(collation.charset_name()), s(collation.name()), Value::Null, s("NO")]
+        let database = &viewer.engine.database;
+        let collation = database.database_collation(&name).unwrap_or(Collation::Utf8mb4GeneralCi);
+        let comment = database.database_comment(&name).unwrap_or_default();
+        vec![s("def"), s(name), s(collation.charset_name()), s(collation.name()), Value::Null, s("NO"), s(comment)]
     };
     Ok(visible_databases(viewer).into_iter().map(row).collect())
 }
@@ -179,6 +182,7 @@ fn create_options(table: &TableSchema) -> String {
         .storage
         .options
         .iter()
+        .filter(|(name, _)| !options::is_of_partitions(name))
         .map(|(name, value)| match name.as_str() {
             "KEY_BLOCK_SIZE" => format!("{name}={value}"),
             "COMPRESSION" => format!("{name}=\"{value}\""),
@@ -404,7 +408,7 @@ fn partitions(viewer: &Viewer, hints: &Hints<'_>) -> Result<Vec<Vec<Value>>, Mys
             true => {
                 let names: Vec<String> =
                     table.distribution.iter().map(|&at| format!("`{}`", table.columns[at].name)).collect();
-                (s("KEY"), s(names.join(",")))
+                (s(options::method(&table.storage)), s(names.join(",")))
             }
             false => (Value::Null, Value::Null),
         };

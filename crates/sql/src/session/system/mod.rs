@@ -203,6 +203,10 @@ impl VirtualTable for SystemTable {
                     rows(&viewer, &told)
                 })
             }
+            None if locks::is_listed(self.registered.definition) => {
+                let (definition, viewer) = (self.registered.definition, self.viewer.clone());
+                Box::pin(async move { locks::gather(definition, &viewer).await })
+            }
             None if self.lists_sessions() => {
                 let viewer = self.viewer.clone();
                 Box::pin(async move { Ok(server::all_process_rows(&viewer).await.0) })

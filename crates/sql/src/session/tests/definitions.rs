@@ -386,3 +386,77 @@ fn names_and_numbers_of_columns_have_limits() {
     t.ok("SET NAMES utf8mb4");
     t.code("SELECT 'a' COLLATE latin1_swedish_ci", 1253);
 }
+
+/// What is said of partitions is checked and shown again, and changes nothing.
+#[test]
+fn declared_partitions_are_shown() {
+    let server = server();
+    let mut t = server.session();
+    let tail = |t: &mut Test, table: &str| {
+        let shown = t.run(&format!("SHOW CREATE TABLE {table}"));
+        shown.split_once("/*!50100 ").map_or(String::new(), |(_, tail)| tail.to_string())
+    };
+    t.ok("CREATE TABLE a (id INT PRIMARY KEY) PARTITION BY KEY (id) PARTITIONS 4");
+    assert_eq!(tail(&mut t, "a"), "PARTITION BY KEY (`id`)\nPARTITIONS 4 */");
+    t.ok("CREATE TABLE b (id INT PRIMARY KEY) PARTITION BY LINEAR KEY ALGORITHM = 2 (id) (PARTITION x ENGINE = InnoDB, PARTITION `y z`)");
+    assert_eq!(
+        tail(&mut t, "b"),
+        "PARTITION BY LINEAR KEY ALGORITHM = 2 (`id`)\n(PARTITION `x` ENGINE = InnoDB,\n PARTITION `y z` ENGINE = InnoDB) */"
+    );
+    t.ok("CREATE TABLE c (id INT PRIMARY KEY) ROW_FORMAT=DYNAMIC PARTITION BY KEY (id)");
+    assert_eq!(tail(&mut t, "c"), "PARTITION BY KEY (`id`) */");
+    // What is shown makes the same table, and so do LIKE and what changes something else.
+    let shown = t.run("SHOW CREATE TABLE b");
+    t.ok(&shown.split_once('|').expect("a name and a text").1.replace("TABLE `b`", "TABLE `d`"));
+    t.ok("CREATE TABLE e LIKE d");
+    t.ok("ALTER TABLE e ADD COLUMN n INT, ROW_FORMAT=COMPACT");
+    t.ok("ALTER TABLE e MODIFY id BIGINT");
+    let expected = tail(&mut t, "b");
+    for table in ["d", "e"] {
+        assert_eq!(tail(&mut t, table), expected);
+    }
+    t.expect(
+        "SELECT TABLE_NAME, PARTITION_METHOD FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = 'test' ORDER BY 1",
+        &["a|KEY", "b|LINEAR KEY", "c|KEY", "d|LINEAR KEY", "e|LINEAR KEY"],
+    );
+    t.expect(
+        "SELECT CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_NAME IN ('a', 'e') ORDER BY TABLE_NAME",
+        &["partitioned", "row_format=COMPACT partitioned"],
+    );
+    for (clause, code) in [
+        ("(id) PARTITIONS 0", 1504),
+        ("(id) PARTITIONS 8193", 1499),
+        ("(id) PARTITIONS 3 (PARTITION x, PARTITION y)", 1064),
+        ("(id) (PARTITION x, PARTITION X)", 1517),
+        ("(id) (PARTITION x COMMENT = 'c')", 1235),
+        ("(id) (PARTITION x MAX_ROWS = 5)", 1235),
+        ("ALGORITHM = 3 (id)", 1064),
+    ] {
+        t.code(&format!("CREATE TABLE f (id INT PRIMARY KEY) PARTITION BY KEY {clause}"), code);
+    }
+    t.ok("CREATE TABLE f (id INT PRIMARY KEY) PARTITION BY KEY (id) PARTITIONS 8192");
+}
+
+#[test]
+fn comments_of_databases() {
+    let server = server();
+    let mut t = server.session();
+    let comment =
+        |t: &mut Test| t.run("SELECT SCHEMA_COMMENT FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'd'");
+    let long = "ä".repeat(1025);
+    let text = "Comment for database 'd' is too long (max = 1024)";
+    t.error(&format!("CREATE DATABASE d COMMENT '{long}'"), 4160, text);
+    t.ok("SET sql_mode = ''");
+    t.ok(&format!("CREATE DATABASE d COMMENT '{long}'"));
+    t.expect("SHOW WARNINGS", &[&format!("Warning|4160|{text}")]);
+    assert_eq!(comment(&mut t), "ä".repeat(1024));
+    t.ok("USE d");
+    t.ok("ALTER DATABASE COMMENT = 'it''s'");
+    assert_eq!(comment(&mut t), "it's");
+    t.ok("ALTER DATABASE d COLLATE utf8mb4_bin");
+    let shown = t.run("SHOW CREATE DATABASE d");
+    assert!(shown.ends_with("/*!80016 DEFAULT ENCRYPTION='N' */ COMMENT 'it''s'"), "{shown}");
+    t.ok("DROP DATABASE d");
+    t.ok(shown.split_once('|').expect("a name and a text").1);
+    assert_eq!(comment(&mut t), "it's");
+}

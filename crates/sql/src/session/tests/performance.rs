@@ -130,8 +130,11 @@ fn waits_for_row_locks_are_shown() {
         std::thread::yield_now();
     }
     c.expect(
-        "SELECT OBJECT_SCHEMA, OBJECT_NAME, LOCK_TYPE, LOCK_MODE, LOCK_STATUS, THREAD_ID FROM performance_schema.data_locks ORDER BY LOCK_STATUS",
-        &[&format!("test|t|RECORD||GRANTED|{own}"), &format!("test|t|RECORD|X|WAITING|{other}")],
+        "SELECT OBJECT_SCHEMA, OBJECT_NAME, INDEX_NAME, LOCK_TYPE, LOCK_MODE, LOCK_STATUS, LOCK_DATA, THREAD_ID FROM performance_schema.data_locks ORDER BY LOCK_STATUS",
+        &[
+            &format!("test|t|PRIMARY|RECORD|X,REC_NOT_GAP|GRANTED|1|{own}"),
+            &format!("test|t|PRIMARY|RECORD|X,REC_NOT_GAP|WAITING|1|{other}"),
+        ],
     );
     c.expect(
         "SELECT locked_table, waiting_pid, waiting_query, blocking_pid, sql_kill_blocking_query FROM sys.innodb_lock_waits",
@@ -152,6 +155,71 @@ fn waits_for_row_locks_are_shown() {
         &["1|1|1"],
     );
     c.expect("SELECT total FROM sys.waits_global_by_latency", &["1"]);
+}
+
+/// Locks that nobody waits for are shown, too, and the two tables can be joined by the ids of locks.
+#[test]
+fn all_row_locks_are_shown() {
+    let server = server();
+    let (mut a, mut b, mut c) = (server.session(), server.session(), server.session());
+    for statement in [
+        "CREATE TABLE p (code VARCHAR(10), n INT, PRIMARY KEY (n, code))",
+        "CREATE TABLE t (id INT PRIMARY KEY, u INT UNIQUE, d DATE, KEY (d))",
+        "CREATE TABLE c (id BINARY(2) PRIMARY KEY, t INT, FOREIGN KEY (t) REFERENCES t (id))",
+        "CREATE TABLE h (a INT)",
+        "INSERT INTO p VALUES ('it''s', 1), ('b', 2)",
+        "INSERT INTO t VALUES (1, 10, '2026-01-02'), (2, 20, NULL)",
+    ] {
+        a.ok(statement);
+    }
+    let list = "SELECT OBJECT_NAME, INDEX_NAME, LOCK_MODE, LOCK_STATUS, LOCK_DATA, THREAD_ID FROM performance_schema.data_locks ORDER BY 1, 2, 5, 3";
+    c.expect(list, &[]);
+    a.ok("BEGIN");
+    a.run("SELECT * FROM p FOR SHARE");
+    a.ok("INSERT INTO c VALUES ('xy', 1)");
+    a.ok("INSERT INTO t VALUES (3, 30, NULL)");
+    a.ok("INSERT INTO h VALUES (5)");
+    a.ok("DELETE FROM t WHERE id = 2");
+    let own = a.session.process.id;
+    let expected = [
+        "c|PRIMARY|X,REC_NOT_GAP|GRANTED|0x7879",
+        "h|GEN_CLUST_INDEX|X,REC_NOT_GAP|GRANTED|1",
+        "p|PRIMARY|S,REC_NOT_GAP|GRANTED|1, 'it''s'",
+        "p|PRIMARY|S,REC_NOT_GAP|GRANTED|2, 'b'",
+        "t|PRIMARY|KEY_SHARE|GRANTED|1",
+        "t|PRIMARY|X,REC_NOT_GAP|GRANTED|2",
+        "t|PRIMARY|X,REC_NOT_GAP|GRANTED|3",
+        "t|u|X,REC_NOT_GAP|GRANTED|NULL",
+        "t|u|X,REC_NOT_GAP|GRANTED|NULL",
+    ];
+    let expected: Vec<String> = expected.iter().map(|row| format!("{row}|{own}")).collect();
+    assert_eq!(c.run(list), expected.join("\n"));
+    // A fresh row whose lock somebody asks for is listed once.
+    b.ok("SET innodb_lock_wait_timeout = 1");
+    b.code("SELECT * FROM t WHERE id = 3 FOR UPDATE", 1205);
+    assert_eq!(c.run(list), expected.join("\n"));
+    a.ok("ROLLBACK");
+    c.expect(list, &[]);
+    // Ranges of SERIALIZABLE.
+    a.ok("SET SESSION TRANSACTION ISOLATION LEVEL SERIALIZABLE");
+    a.ok("BEGIN");
+    a.run("SELECT id FROM t FORCE INDEX (d) WHERE d > '2026-01-01'");
+    let rows = c.run(list);
+    assert!(rows.contains("t|d|S,GAP|GRANTED|NULL") && rows.contains("t|PRIMARY|S,REC_NOT_GAP|GRANTED|1"), "{rows}");
+    a.ok("COMMIT");
+    c.expect(list, &[]);
+    // Many are listed in slices, and no more than 50 000.
+    a.ok("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+    a.ok("SET cte_max_recursion_depth = 100000");
+    let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000) SELECT i FROM n";
+    a.ok("BEGIN");
+    a.ok(&format!("INSERT INTO h {numbers} LIMIT 3000"));
+    c.expect("SELECT COUNT(*), COUNT(DISTINCT LOCK_DATA) FROM performance_schema.data_locks", &["3000|3000"]);
+    a.ok("ROLLBACK");
+    a.ok("BEGIN");
+    a.ok(&format!("INSERT INTO h {numbers}"));
+    c.expect("SELECT COUNT(*) FROM performance_schema.data_locks", &["50000"]);
+    a.ok("ROLLBACK");
 }
 
 #[test]

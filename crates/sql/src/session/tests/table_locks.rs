@@ -137,6 +137,11 @@ fn only_locked_names_are_used() {
     a.error("CREATE TABLE other (a INT)", 1100, &not("other"));
     a.code("CREATE VIEW w AS SELECT 1", 1100);
     a.code("DROP DATABASE test", 1192);
+    a.code("CREATE DATABASE other", 1192);
+    a.code("ALTER DATABASE test CHARACTER SET latin1", 1192);
+    a.code("CREATE TABLE t (a INT)", 1050);
+    a.ok("CREATE TABLE IF NOT EXISTS t (a INT)");
+    a.code("CREATE TABLE IF NOT EXISTS missing (a INT)", 1100);
     a.error("LOCK TABLES t READ, t WRITE", 1066, "Not unique table/alias: 't'");
     a.expect("SELECT * FROM v", &["1"]);
     a.code("LOCK TABLES missing READ", 1146);
@@ -176,6 +181,67 @@ fn ddl_of_who_has_the_lock() {
     b.code("INSERT INTO u VALUES (1)", 1205);
     a.ok("UNLOCK TABLES");
     b.ok("INSERT INTO u VALUES (1)");
+}
+
+/// Whoever waited for the locks before the first statement still waits after the last.
+#[test]
+fn ddl_keeps_the_locks() {
+    let server = server();
+    let (mut a, _) = sessions(&server);
+    for statement in [
+        "CREATE TABLE p (id INT PRIMARY KEY, n INT)",
+        "CREATE TABLE c (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES p (id))",
+        "CREATE TABLE d (id INT PRIMARY KEY, c INT, FOREIGN KEY (c) REFERENCES c (id))",
+        "INSERT INTO p VALUES (1, 1)",
+        "LOCK TABLES t WRITE, u READ, c WRITE",
+    ] {
+        a.ok(statement);
+    }
+    let waiting = [
+        blocked(server.session(), "SELECT COUNT(*) FROM t"),
+        blocked(server.session(), "INSERT INTO u VALUES (7)"),
+        blocked(server.session(), "UPDATE p SET n = 2"),
+        blocked(server.session(), "DROP TABLE t"),
+        blocked(server.session(), "SELECT COUNT(*) FROM c"),
+    ];
+    for statement in [
+        "ALTER TABLE t ADD COLUMN c INT",
+        "ALTER TABLE t ADD UNIQUE (n)",
+        "CREATE INDEX i ON t (c)",
+        "ALTER TABLE t MODIFY n BIGINT NOT NULL",
+        "TRUNCATE TABLE t",
+        "INSERT INTO t VALUES (1, 2, 3), (2, 3, 4)",
+        "ANALYZE TABLE t UPDATE HISTOGRAM ON c",
+        "DROP INDEX i ON t",
+        // Its parent and child are only kept from writers by the lock, and had alone for a while here.
+        "ALTER TABLE c ADD COLUMN x INT",
+        "ALTER TABLE c RENAME COLUMN id TO number",
+        "INSERT INTO c VALUES (1, 1, 1)",
+    ] {
+        let answer = a.run(statement);
+        assert!(!answer.starts_with("ERROR"), "{statement}: {answer}");
+        let passed = waiting.iter().position(|thread| thread.is_finished());
+        assert_eq!(passed, None, "{statement}");
+    }
+    a.code("ALTER TABLE t ADD UNIQUE (id, missing)", 1072);
+    a.code("INSERT INTO c VALUES (2, 9, 1)", 1452);
+    a.expect("SELECT COUNT(*) FROM t", &["2"]);
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(waiting.iter().all(|thread| !thread.is_finished()));
+    a.ok("UNLOCK TABLES");
+    let answers: Vec<String> = waiting.into_iter().map(|thread| thread.join().expect("it runs").1).collect();
+    assert!(answers.iter().all(|answer| !answer.starts_with("ERROR") || answer.contains("1146")), "{answers:?}");
+    a.code("SELECT * FROM t", 1146);
+    a.expect("SELECT COUNT(*) FROM u", &["1"]);
+    // DDL that is refused, or killed while it waits, leaves the locks as they are.
+    a.ok("LOCK TABLES u WRITE");
+    a.code("ALTER TABLE u ADD PRIMARY KEY (id)", 1068);
+    let reader = blocked(server.session(), "SELECT COUNT(*) FROM u");
+    a.ok("DROP TABLE u");
+    a.code("CREATE TABLE u (a INT)", 1100);
+    let answer = reader.join().expect("it runs").1;
+    assert!(answer.contains("1146"), "{answer}");
+    a.ok("UNLOCK TABLES");
 }
 
 #[test]
@@ -218,6 +284,10 @@ fn all_tables_against_writers() {
     a.error("INSERT INTO u VALUES (1)", 1223, text);
     a.error("DROP TABLE u", 1223, text);
     a.error("LOCK TABLES u WRITE", 1223, text);
+    a.error("CREATE TABLE w (a INT)", 1223, text);
+    a.error("CREATE DATABASE other", 1223, text);
+    a.error("CREATE USER who", 1223, text);
+    a.ok("CREATE TEMPORARY TABLE own (a INT)");
     // As mydumper does: a snapshot under the lock, which then goes.
     a.ok("START TRANSACTION WITH CONSISTENT SNAPSHOT");
     b.code("INSERT INTO u VALUES (1)", 1205);
@@ -244,6 +314,65 @@ fn all_tables_against_writers() {
     app.code("LOCK TABLES test.t READ", 1142);
     a.ok("GRANT SELECT ON test.* TO app");
     app.ok("LOCK TABLES test.t READ");
+}
+
+/// Nothing that would change definitions or accounts passes FLUSH TABLES WITH READ LOCK of another session.
+#[test]
+fn no_definition_changes_under_a_read_lock_of_all_tables() {
+    let server = server();
+    let (mut a, mut b) = sessions(&server);
+    let [c, d, e] = [(); 3].map(|()| server.session());
+    a.ok("FLUSH TABLES WITH READ LOCK");
+    b.ok("SET lock_wait_timeout = 1");
+    let statements = [
+        "CREATE TABLE w (a INT)",
+        "CREATE TABLE w SELECT 1 AS a",
+        "CREATE TABLE w LIKE t",
+        "CREATE DATABASE other",
+        "ALTER DATABASE test CHARACTER SET latin1",
+        "DROP DATABASE test",
+        "CREATE OR REPLACE VIEW v AS SELECT 1 AS a",
+        "DROP VIEW v",
+        "RENAME TABLE v TO z",
+        "CREATE USER who",
+        "CREATE ROLE r",
+        "GRANT SELECT ON test.* TO root@localhost",
+        "SET PASSWORD = 'x'",
+        "ANALYZE TABLE t UPDATE HISTOGRAM ON n",
+        "LOCK TABLES u WRITE",
+    ];
+    for statement in statements {
+        b.code(statement, 1205);
+    }
+    b.ok("CREATE TEMPORARY TABLE own (a INT)");
+    b.ok("ALTER TABLE own ADD COLUMN b INT");
+    b.ok("SET GLOBAL max_connections = 100");
+    b.ok("ANALYZE TABLE t");
+    let waiting = [
+        (blocked(c, "CREATE TABLE w (a INT)"), "OK 0"),
+        (blocked(d, "CREATE DATABASE other"), "OK 1"),
+        (blocked(e, "CREATE USER who"), "OK 0"),
+    ];
+    assert_eq!(a.run("SHOW TABLES"), "t\nu\nv");
+    a.ok("UNLOCK TABLES");
+    waiting.into_iter().for_each(|(thread, answer)| drop(ended(thread, answer)));
+    a.expect("SELECT * FROM w", &[]);
+    // A statement that is under way, and LOCK TABLES ... WRITE with the DDL under it, are waited for.
+    b.ok("LOCK TABLES t WRITE");
+    let lock = blocked(a, "FLUSH TABLES WITH READ LOCK");
+    b.ok("ALTER TABLE t ADD COLUMN c INT");
+    b.ok("CREATE USER another");
+    assert!(!lock.is_finished());
+    b.ok("UNLOCK TABLES");
+    let mut a = ended(lock, "OK 0");
+    // A transaction that is open is committed before its DDL waits: it would keep the lock from being taken.
+    a.ok("UNLOCK TABLES");
+    b.ok("BEGIN");
+    b.ok("INSERT INTO u VALUES (5)");
+    let lock = blocked(a, "FLUSH TABLES WITH READ LOCK");
+    b.code("CREATE TABLE y (a INT)", 1205);
+    let mut a = ended(lock, "OK 0");
+    a.expect("SELECT * FROM u", &["5"]);
 }
 
 /// Changes of a definition that have waited at the same time are all made, one after the other, each of what the one

@@ -5,9 +5,9 @@
 //! no entries.
 //!
 //! An element that has no value of the type is an error, in every sql_mode: an index must not lack it. Errors speak of
-//! the index, whose name the caller puts in the place of [`INDEX_NAME`]: 3903 for what is no such value, `null`, arrays
-//! and objects, 3904 for numbers out of range, 3907 for long texts, 3905 and 3906 for more values or bytes than an
-//! index takes of a row.
+//! the index, whose name the caller puts in the place of [`INDEX_NAME`]: 3903 for what is no such value and `null`, 3908
+//! for arrays and objects, 3904 for numbers out of range, 3907 for long texts, 3905 and 3906 for more values or bytes than
+//! an index takes of a row.
 
 use super::{Call, Derived, Function, document, rules};
 use crate::expr::convert::{self, Result};
@@ -94,9 +94,16 @@ const TOO_MANY: u16 = 3905;
 const TOO_LARGE: u16 = 3906;
 /// ER_FUNCTIONAL_INDEX_DATA_IS_TOO_LONG.
 const TOO_LONG: u16 = 3907;
+/// ER_WRONG_MVI_VALUE.
+const NOT_SCALAR: u16 = 3908;
 
 fn invalid() -> MysqlError {
     MysqlError::new(INVALID, format!("Invalid JSON value for CAST for functional index '{INDEX_NAME}'."))
+}
+
+fn not_scalar() -> MysqlError {
+    let message = format!("Cannot store an array or an object in a scalar key part of the index '{INDEX_NAME}'.");
+    MysqlError::new(NOT_SCALAR, message)
 }
 
 fn out_of_range() -> MysqlError {
@@ -112,7 +119,7 @@ fn cast_array(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     let mut elements = Elements { ty: &ty, keys: BTreeSet::new(), bytes: 0, list: Vec::new() };
     match normal.get().read()? {
         Node::Null => return Ok(Value::Null),
-        Node::Object(_) => return Err(invalid()),
+        Node::Object(_) => return Err(not_scalar()),
         Node::Array(list) => {
             for at in 0..list.len() {
                 context.budget.work(16)?;
@@ -169,8 +176,10 @@ impl Elements<'_> {
 
 /// A scalar in the type of an index.
 fn converted(node: &Node<'_>, ty: &DataType, context: &mut Context) -> Result<Json<'static>> {
-    if matches!(node, Node::Null | Node::Array(_) | Node::Object(_)) {
-        return Err(invalid());
+    match node {
+        Node::Null => return Err(invalid()),
+        Node::Array(_) | Node::Object(_) => return Err(not_scalar()),
+        _ => {}
     }
     match ty.kind {
         TypeKind::BigInt => {

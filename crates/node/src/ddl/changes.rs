@@ -1,0 +1,118 @@
+//! FLUSH TABLES WITH READ LOCK keeps out everything that changes definitions or accounts, beside the writers of all
+//! tables.
+//!
+//! A statement that makes such a change is a writer of one lock of the process while it works ([`Database::changing`]);
+//! LOCK TABLES … WRITE is one for as long as its session has the locks, so that DDL under them needs no other. The read
+//! lock first keeps these writers out, on all nodes, and then locks the tables that exist: no other comes until it is
+//! released. In a cluster its first step is an intent on a table that does not exist ([`EVERYTHING`]), which each process
+//! follows with its own lock.
+
+use super::locking::TableLocks;
+use crate::database::{Database, TableHandle};
+use crate::error::NodeError;
+use crate::locks::metadata::{DdlWait, Mode};
+use crate::node::Node;
+use crate::table::{TableInfo, TableShared};
+use rauk_types::schema::{Column, ColumnDefault, IndexPart, IndexSchema};
+use rauk_types::{Collation, ColumnId, DataType, IndexId, IndexKind, RowLayout, TableId, TableSchema, Value};
+use std::sync::Arc;
+
+/// Ids of tables stay far below.
+pub const EVERYTHING: TableId = TableId(u32::MAX - 1);
+
+/// Stands for all definitions where tables are locked.
+pub(crate) fn everything() -> Arc<TableInfo> {
+    let column = Column {
+        id: ColumnId(0),
+        name: String::new(),
+        ty: DataType::BIGINT,
+        nullable: false,
+        default: ColumnDefault::None,
+        on_update_now: false,
+        comment: String::new(),
+        initial: Value::Null,
+        generated: None,
+        invisible: false,
+    };
+    let primary = IndexSchema {
+        id: IndexId(0),
+        name: String::new(),
+        kind: IndexKind::Primary,
+        parts: vec![IndexPart { column: 0, prefix: None, descending: false }],
+        hash_only: true,
+        entry_table: None,
+        comment: String::new(),
+        invisible: false,
+    };
+    let columns = vec![column];
+    let schema = TableSchema {
+        id: EVERYTHING,
+        version: 1,
+        database: String::new(),
+        name: String::new(),
+        layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
+        columns,
+        indexes: vec![primary],
+        distribution: vec![0],
+        hidden_key: false,
+        auto_increment: None,
+        collation: Collation::DEFAULT,
+        comment: String::new(),
+        explicit_partitioning: false,
+        fully_replicated: false,
+        checks: Vec::new(),
+        entry_of: None,
+        foreign_keys: Vec::new(),
+        storage: Default::default(),
+    };
+    let shared = TableShared::new(&schema, 1, 1);
+    TableInfo::new(Arc::new(schema), shared, |_| unreachable!("it has no unique index"))
+}
+
+/// A statement that changes definitions or accounts is under way; until this is dropped.
+pub struct Changing {
+    node: Arc<Node>,
+}
+
+impl Drop for Changing {
+    fn drop(&mut self) {
+        self.node.everything.shared.lock.end_write();
+    }
+}
+
+impl Database {
+    /// If nobody has said FLUSH TABLES WITH READ LOCK.
+    pub fn try_changing(&self) -> Option<Changing> {
+        let node = &self.node;
+        node.everything.shared.lock.try_write().then(|| Changing { node: node.clone() })
+    }
+
+    /// The same; waits for whoever has, as DDL does: 1205, 1317.
+    pub async fn changing(&self, wait: impl Into<DdlWait<'_>>) -> Result<Changing, NodeError> {
+        let (node, wait) = (&self.node, wait.into());
+        node.everything.shared.lock.write(&*node.runtime, wait.limit, wait.interrupt).await?;
+        Ok(Changing { node: node.clone() })
+    }
+
+    /// FLUSH TABLES WITH READ LOCK.
+    pub async fn lock_everything(&self, wait: DdlWait<'_>) -> Result<TableLocks, NodeError> {
+        let runtime = &self.node.runtime;
+        let end = runtime.now() + wait.limit;
+        let everything = TableHandle::new(self.node.everything.clone());
+        let definitions = self.lock_tables(&[(everything, Mode::NoWrites)], wait).await?;
+        loop {
+            let mut all = Vec::new();
+            for name in self.databases() {
+                for schema in self.tables(&name).unwrap_or_default() {
+                    all.extend(self.table_by_id(schema.id).map(|table| (table, Mode::NoWrites)));
+                }
+            }
+            let limit = end.saturating_sub(runtime.now());
+            match self.lock_tables(&all, DdlWait { limit, ..wait }).await {
+                // In a cluster a change that was made before may be on its way to this process.
+                Err(NodeError::StaleSchema) if !limit.is_zero() => {}
+                locked => return Ok(locked?.beside(definitions)),
+            }
+        }
+    }
+}
