@@ -97,7 +97,7 @@ struct Found {
 }
 
 /// What a write has to see to in other tables. In a box without its type, so that statements on tables without foreign keys do not carry its state.
-type Checked<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, NodeError>> + Send + 'a>>;
+pub(super) type Checked<'a, T = ()> = Pin<Box<dyn Future<Output = Result<T, NodeError>> + Send + 'a>>;
 
 impl Transaction {
     /// Foreign keys are not looked at from now on (`foreign_key_checks=0`), or are.

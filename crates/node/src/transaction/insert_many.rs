@@ -19,6 +19,7 @@
 
 use super::Transaction;
 use super::call::explain;
+use super::foreign::Checked;
 use super::write::entry_keys;
 use crate::bulk::Keys;
 use crate::bulk::groups::Groups;
@@ -162,7 +163,9 @@ impl Transaction {
         let node = self.node.clone();
         let groups = Groups::new(&node, info, &encoded.keys, done);
         if node.cluster().is_some() {
-            return self.insert_in_cluster(info, encoded, are_entries, &groups, done).await;
+            let inserted: Checked<'_, u64> =
+                Box::pin(self.insert_in_cluster(info, encoded, are_entries, &groups, done));
+            return inserted.await;
         }
         let (mut busy, mut all) = (None, 0);
         for group in groups.iter().filter(|group| group.len() > 0) {

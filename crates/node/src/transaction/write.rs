@@ -6,7 +6,7 @@
 //!
 //! Where foreign keys go from a table or lead to it, they are seen to when the row is written (`super::foreign`); a violation undoes the call.
 
-use super::foreign::is_violation;
+use super::foreign::{Checked, is_violation};
 use super::{Sending, Transaction, View};
 use crate::database::TableHandle;
 use crate::error::NodeError;
@@ -89,7 +89,8 @@ impl Transaction {
                 step = self.insert_entries(table, unique, &entry_keys(unique, row), &image.key, number).await?;
             }
             if table.shared.building.is_some() && matches!(step, Step::Done) {
-                Box::pin(self.enter_built(table, row, &image.key)).await?;
+                let seen_to: Checked<'_> = Box::pin(self.enter_built(table, row, &image.key));
+                seen_to.await?;
             }
             match step {
                 Step::Done => {
@@ -203,7 +204,9 @@ impl Transaction {
                 step = self.insert_entries(table, unique, &after, &image.key, number).await?;
             }
             if table.shared.building.is_some() && matches!(step, Step::Done) {
-                Box::pin(self.change_built(table, (old, &old_key[..]), (new, &image.key[..]))).await?;
+                let seen_to: Checked<'_> =
+                    Box::pin(self.change_built(table, (old, &old_key[..]), (new, &image.key[..])));
+                seen_to.await?;
             }
             match step {
                 Step::Done => {
@@ -258,7 +261,8 @@ impl Transaction {
             }
         }
         if table.shared.building.is_some() {
-            Box::pin(self.leave_built(table, row, &key)).await?;
+            let seen_to: Checked<'_> = Box::pin(self.leave_built(table, row, &key));
+            seen_to.await?;
         }
         self.count_write(table, Written::Deleted);
         Ok(true)
