@@ -254,11 +254,14 @@ fn wide_integers(statement: &mut Statement) -> bool {
     })
 }
 
-/// The least or largest of what a bit operator gives.
+/// The least or largest of what a bit operator gives, or of a number that only an unsigned BIGINT has.
 fn is_extreme_of_bits(expr: &Expr) -> bool {
     const OPERATORS: &[&str] = &["({0} & ", "({0} | ", "({0} ^ ", "({0} << ", "({0} >> ", "(~ "];
     match expr {
-        Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, .. } => begins(&arguments[0], OPERATORS),
+        Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, .. } => {
+            let is_large = matches!(&arguments[0], Expr::Literal { text, .. } if text == "18446744073709551615");
+            is_large || begins(&arguments[0], OPERATORS)
+        }
         _ => false,
     }
 }

@@ -140,16 +140,16 @@ fn ways(from: &From) -> Vec<From> {
     found
 }
 
-/// Orders that have nothing to do with the order of their column.
+/// Orders that have nothing to do with the order of their column; NULL stands anywhere.
 const SHUFFLES: &[&str] = &[
-    "MD5(CONCAT('a', {0}))",
-    "MD5(CONCAT('b', {0}))",
-    "MD5(CONCAT('c', {0}))",
-    "MD5(CONCAT('d', {0}))",
-    "MD5(CONCAT('e', {0}))",
-    "MD5(CONCAT('f', {0}))",
-    "MD5(CONCAT('g', {0}))",
-    "MD5(CONCAT('h', {0}))",
+    "MD5(CONCAT('a', COALESCE({0}, '')))",
+    "MD5(CONCAT('b', COALESCE({0}, '')))",
+    "MD5(CONCAT('c', COALESCE({0}, '')))",
+    "MD5(CONCAT('d', COALESCE({0}, '')))",
+    "MD5(CONCAT('e', COALESCE({0}, '')))",
+    "MD5(CONCAT('f', COALESCE({0}, '')))",
+    "MD5(CONCAT('g', COALESCE({0}, '')))",
+    "MD5(CONCAT('h', COALESCE({0}, '')))",
 ];
 
 /// By each column, upwards, downwards and shuffled.
