@@ -582,7 +582,7 @@ fn grouping(select: &Select, kept: usize) -> Select {
     part.rollup = false;
     let gone = part.group.split_off(kept);
     for expr in part.items.iter_mut().map(|item| &mut item.expr).chain(&mut part.having) {
-        hide(expr, &gone);
+        hide(expr, &gone, &part.group);
     }
     if part.group.is_empty() && part.having.is_none() {
         // The total is one row, of no rows too.
@@ -591,7 +591,11 @@ fn grouping(select: &Select, kept: usize) -> Select {
     part
 }
 
-fn hide(expr: &mut Expr, gone: &[Expr]) {
+/// A key that is kept is itself, whatever it is computed from.
+fn hide(expr: &mut Expr, gone: &[Expr], kept: &[Expr]) {
+    if kept.contains(expr) {
+        return;
+    }
     if gone.contains(expr) {
         // NULL of the key's own type, with its digits.
         let is_text = matches!(expr.class(), Class::Text | Class::Binary | Class::Json);
@@ -607,9 +611,9 @@ fn hide(expr: &mut Expr, gone: &[Expr]) {
             *expr = Expr::literal(if is_gone { "1" } else { "0" }, Class::Integer);
         }
         Expr::Form { form, arguments, .. } if !is_aggregate(form) => {
-            arguments.iter_mut().for_each(|argument| hide(argument, gone));
+            arguments.iter_mut().for_each(|argument| hide(argument, gone, kept));
         }
-        Expr::Subquery { arguments, .. } => arguments.iter_mut().for_each(|argument| hide(argument, gone)),
+        Expr::Subquery { arguments, .. } => arguments.iter_mut().for_each(|argument| hide(argument, gone, kept)),
         _ => {}
     }
 }
