@@ -298,7 +298,7 @@ fn extremes_of_texts(statement: &mut Statement) -> bool {
 
 /// What a group gives is put into a BIT, a YEAR or a column of members as the number that it is: from a derived table.
 /// MariaDB keeps what is computed beside its aggregates as text, whose bytes it takes for the bits.
-fn numbers_of_groups(statement: &mut Statement, names: &Names) -> bool {
+pub(super) fn numbers_of_groups(statement: &mut Statement, names: &Names) -> bool {
     let Some(table) = names.target() else { return false };
     let change = match statement {
         Statement::ThroughView { change, .. } => &mut **change,

@@ -24,7 +24,7 @@ pub const KINDS: &[Kind] = &[
         // key that is selected twice, and keeps what a key in an expression had in the group before.
         name: "ROLLUP as groupings",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-modifiers.html",
-        test: Test::Words(&[rollup_by_union, rollup_of_least_keys, rollup_in_layers]),
+        test: Test::Words(&[rollup_by_union, rollup_of_least_keys, rollup_in_layers, rollup_of_numbers]),
     },
     Kind {
         // MySQL finds a group key inside of a larger expression, in a list twice, and by its qualified name in
@@ -93,7 +93,7 @@ pub const KINDS: &[Kind] = &[
         // unsigned number has no sign.
         name: "windows in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-frames.html",
-        test: Test::Words(&[windows]),
+        test: Test::Words(&[windows, windows_of_functions]),
     },
     Kind {
         // A signed and an unsigned integer agree on a BIGINT in MySQL 8, with which a sum may leave its range; on a
@@ -464,6 +464,11 @@ fn windows(statement: &mut Statement, names: &Names) -> bool {
     is_parted || is_reworded
 }
 
+/// With functions in other words in them.
+fn windows_of_functions(statement: &mut Statement, names: &Names) -> bool {
+    functions::functions(statement, names) && windows(statement, names)
+}
+
 fn is_unsigned(sql: &str) -> bool {
     sql.ends_with("UNSIGNED") || sql == "YEAR" || sql.starts_with("BIT")
 }
@@ -574,6 +579,11 @@ fn rollup_of_least_keys(statement: &mut Statement, names: &Names) -> bool {
 /// With the aggregates that are compared with rows of a subquery named by a derived table.
 fn rollup_in_layers(statement: &mut Statement, names: &Names) -> bool {
     rollup_by_union(statement, names) && by_existence_of_layers(statement, names)
+}
+
+/// With what is put into a column as a number from a derived table.
+fn rollup_of_numbers(statement: &mut Statement, names: &Names) -> bool {
+    rollup_by_union(statement, names) && functions::numbers_of_groups(statement, names)
 }
 
 /// One grouping of a ROLLUP: the keys from the `kept`-th on are NULL outside of aggregates.
