@@ -74,7 +74,7 @@ fn of_assignments(statement: &Statement, set: &[(Expr, Expr)]) -> Vec<Statement>
 /// All rows before the first is stored, which a subquery of the next may read, as what its cascade leaves.
 fn of_values(statement: &Statement, columns: &[String], rows: &[Vec<Expr>], names: &Names<'_>) -> Vec<Statement> {
     let is_query = |expr: &Expr| matches!(expr, Expr::Subquery { .. });
-    if !rows.iter().flatten().any(is_query) {
+    if !rows.iter().flatten().any(|value| names.has(value, &is_query)) {
         return Vec::new();
     }
     // DEFAULT is no expression of a SELECT.

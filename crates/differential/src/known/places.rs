@@ -6,6 +6,7 @@
 
 use super::evidence::is_null;
 use super::words::is_aggregate;
+use crate::tree::feature::is_correlated;
 use crate::tree::visit::{Node, walk};
 use crate::tree::{Body, Class, Expr, From, Query, Select, Statement};
 
@@ -137,7 +138,11 @@ pub fn may_fail_before_rows(statement: &Statement, code: u16) -> bool {
     let mut found = false;
     walk(statement, &mut |node| {
         if let Node::Expr(expr @ Expr::Form { arguments, .. }) = node {
-            let is_early = arguments.iter().any(has_aggregate) || arguments.iter().all(is_constant);
+            let is_known = |expr: &Expr| match expr {
+                Expr::Subquery { arguments, query, .. } => arguments.is_empty() && !is_correlated(query),
+                other => is_constant(other),
+            };
+            let is_early = arguments.iter().any(has_aggregate) || arguments.iter().all(is_known);
             found |= may_fail(expr, code) && (is_early || code == 1292 && is_looked_up(expr));
         }
     });
