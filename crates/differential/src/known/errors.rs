@@ -75,6 +75,7 @@ pub const KINDS: &[Kind] = &[
         test: Test::Answers(|e| match e.category {
             Category::Code(0, 1451) | Category::Code(1451, 0) => deletes_parent_and_child(e),
             Category::Affected => deletes_parent_and_child(e) && e.same_contents_by(Cell::clone),
+            Category::Warnings => is_cut(e.statement) && RUNTIME_ERRORS.iter().any(|code| may_be_left_out(e, *code)),
             Category::Code(0, code) => may_be_left_out(e, code),
             Category::Code(code, 0) => may_be_left_out(e, code) || places::may_fail_before_rows(e.statement, code),
             Category::Code(one, other) => {
@@ -220,6 +221,12 @@ fn for_each_table(from: &From, visit: &mut dyn FnMut(&From)) {
         }
         table => visit(table),
     }
+}
+
+/// Rows that the result leaves out may be computed, and warn.
+fn is_cut(statement: &Statement) -> bool {
+    let (Statement::Query(query) | Statement::View { query, .. }) = statement else { return false };
+    query.limit.is_some_and(|(skipped, count)| skipped > 0 || count == 0)
 }
 
 /// A plan may leave out what fails in this way.

@@ -5,12 +5,13 @@ use super::layers;
 use super::names::Names;
 use super::words::{Step, each, is_aggregate, reworded, wrap};
 use crate::generate::forms::BITS;
+use crate::schema::Column;
 use crate::tree::{Body, Class, Expr, Query, Source, Statement};
 
 pub(super) const WORDS: &[fn(&mut Statement, &Names<'_>) -> bool] =
     &[functions, least_dates, least_whole_dates, bits_in_texts, numbers_of_groups];
 
-pub(super) fn functions(statement: &mut Statement, _: &Names) -> bool {
+pub(super) fn functions(statement: &mut Statement, names: &Names) -> bool {
     // Before NULLIF is in other words.
     extremes_of_null(statement)
         | reworded(
@@ -55,6 +56,22 @@ pub(super) fn functions(statement: &mut Statement, _: &Names) -> bool {
         | counted_doubles(statement)
         | amounts(statement)
         | whole_times(statement)
+        | numbers_of_bits(statement, names)
+}
+
+/// The number of a BIT that a choice gives, where GROUP_CONCAT sorts it.
+fn numbers_of_bits(statement: &mut Statement, names: &Names) -> bool {
+    let is_bit = |column: &Column| column.kind.sql.starts_with("BIT");
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, arguments, .. } if form.starts_with("GROUP_CONCAT(") => match &mut arguments[0] {
+            value @ Expr::Form { class: Class::Integer, .. } if names.reads(value, &is_bit) => {
+                wrap(value, "({0} + 0)");
+                Step::Changed
+            }
+            _ => Step::Same,
+        },
+        _ => Step::Same,
+    })
 }
 
 /// A time becomes a whole number by rounding; MariaDB cuts its fraction there, and rounds it for a time without one.
@@ -71,13 +88,18 @@ fn whole_times(statement: &mut Statement) -> bool {
 /// How much is added to a date: of the least of signed and unsigned numbers MariaDB takes bits there.
 fn amounts(statement: &mut Statement) -> bool {
     each(statement, &mut |expr| match expr {
-        Expr::Form { form, arguments, .. } if form.contains(" INTERVAL {1} ") => match &mut arguments[1] {
-            amount if begins(amount, &["LEAST(", "GREATEST("]) => {
-                wrap(amount, "({0} + 0)");
-                Step::Changed
+        Expr::Form { form, arguments, .. } => {
+            let at = match *form {
+                form if form.contains(" INTERVAL {1} ") => 1,
+                form if form.starts_with("TIMESTAMPADD(") => 0,
+                _ => return Step::Same,
+            };
+            if !begins(&arguments[at], &["LEAST(", "GREATEST("]) {
+                return Step::Same;
             }
-            _ => Step::Same,
-        },
+            wrap(&mut arguments[at], "({0} + 0)");
+            Step::Changed
+        }
         _ => Step::Same,
     })
 }
@@ -232,11 +254,14 @@ fn wide_integers(statement: &mut Statement) -> bool {
     })
 }
 
-/// The least or largest of what a bit operator gives.
+/// The least or largest of what a bit operator gives, or of a number that only an unsigned BIGINT has.
 fn is_extreme_of_bits(expr: &Expr) -> bool {
     const OPERATORS: &[&str] = &["({0} & ", "({0} | ", "({0} ^ ", "({0} << ", "({0} >> ", "(~ "];
     match expr {
-        Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, .. } => begins(&arguments[0], OPERATORS),
+        Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, .. } => {
+            let is_large = matches!(&arguments[0], Expr::Literal { text, .. } if text == "18446744073709551615");
+            is_large || begins(&arguments[0], OPERATORS)
+        }
         _ => false,
     }
 }
@@ -273,7 +298,7 @@ fn extremes_of_texts(statement: &mut Statement) -> bool {
 
 /// What a group gives is put into a BIT, a YEAR or a column of members as the number that it is: from a derived table.
 /// MariaDB keeps what is computed beside its aggregates as text, whose bytes it takes for the bits.
-fn numbers_of_groups(statement: &mut Statement, names: &Names) -> bool {
+pub(super) fn numbers_of_groups(statement: &mut Statement, names: &Names) -> bool {
     let Some(table) = names.target() else { return false };
     let change = match statement {
         Statement::ThroughView { change, .. } => &mut **change,

@@ -131,6 +131,10 @@ fn by_reference(pair: &mut Pair, e: &Evidence<'_>) -> Option<&'static Kind> {
     let is_open = by_answers(e).is_none();
     let agrees = |said: &Answers| match said.difference(e.statement) {
         None => true,
+        // What is left of the warnings is known.
+        Some(Category::Warnings) if is_open && e.category == Category::Warnings => {
+            by_answers(&Evidence::new(e.statement, Category::Warnings, said, e.schema, e.names)).is_some()
+        }
         // Other words have other types.
         Some(Category::Types | Category::Warnings) => !matches!(e.category, Category::Types | Category::Warnings),
         // Behind its first error is what it does not have at all.

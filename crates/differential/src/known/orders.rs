@@ -74,7 +74,7 @@ fn of_assignments(statement: &Statement, set: &[(Expr, Expr)]) -> Vec<Statement>
 /// All rows before the first is stored, which a subquery of the next may read, as what its cascade leaves.
 fn of_values(statement: &Statement, columns: &[String], rows: &[Vec<Expr>], names: &Names<'_>) -> Vec<Statement> {
     let is_query = |expr: &Expr| matches!(expr, Expr::Subquery { .. });
-    if !rows.iter().flatten().any(is_query) {
+    if !rows.iter().flatten().any(|value| names.has(value, &is_query)) {
         return Vec::new();
     }
     // DEFAULT is no expression of a SELECT.
@@ -140,16 +140,16 @@ fn ways(from: &From) -> Vec<From> {
     found
 }
 
-/// Orders that have nothing to do with the order of their column.
+/// Orders that have nothing to do with the order of their column; NULL stands anywhere.
 const SHUFFLES: &[&str] = &[
-    "MD5(CONCAT('a', {0}))",
-    "MD5(CONCAT('b', {0}))",
-    "MD5(CONCAT('c', {0}))",
-    "MD5(CONCAT('d', {0}))",
-    "MD5(CONCAT('e', {0}))",
-    "MD5(CONCAT('f', {0}))",
-    "MD5(CONCAT('g', {0}))",
-    "MD5(CONCAT('h', {0}))",
+    "MD5(CONCAT('a', COALESCE({0}, '')))",
+    "MD5(CONCAT('b', COALESCE({0}, '')))",
+    "MD5(CONCAT('c', COALESCE({0}, '')))",
+    "MD5(CONCAT('d', COALESCE({0}, '')))",
+    "MD5(CONCAT('e', COALESCE({0}, '')))",
+    "MD5(CONCAT('f', COALESCE({0}, '')))",
+    "MD5(CONCAT('g', COALESCE({0}, '')))",
+    "MD5(CONCAT('h', COALESCE({0}, '')))",
 ];
 
 /// By each column, upwards, downwards and shuffled.

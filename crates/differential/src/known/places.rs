@@ -6,6 +6,7 @@
 
 use super::evidence::is_null;
 use super::words::is_aggregate;
+use crate::tree::feature::is_correlated;
 use crate::tree::visit::{Node, walk};
 use crate::tree::{Body, Class, Expr, From, Query, Select, Statement};
 
@@ -137,7 +138,12 @@ pub fn may_fail_before_rows(statement: &Statement, code: u16) -> bool {
     let mut found = false;
     walk(statement, &mut |node| {
         if let Node::Expr(expr @ Expr::Form { arguments, .. }) = node {
-            found |= may_fail(expr, code) && (arguments.iter().any(has_aggregate) || arguments.iter().all(is_constant));
+            let is_known = |expr: &Expr| match expr {
+                Expr::Subquery { arguments, query, .. } => arguments.is_empty() && !is_correlated(query),
+                other => is_constant(other),
+            };
+            let is_early = arguments.iter().any(has_aggregate) || arguments.iter().all(is_known);
+            found |= may_fail(expr, code) && (is_early || code == 1292 && is_looked_up(expr));
         }
     });
     found
@@ -155,6 +161,15 @@ pub fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Literal { .. } => true,
         Expr::Form { form, arguments, .. } => !is_aggregate(form) && arguments.iter().all(is_constant),
+        _ => false,
+    }
+}
+
+/// A constant text that is equal to something is converted before there is a row, to look for it in an index.
+fn is_looked_up(expr: &Expr) -> bool {
+    let is_text = |expr: &Expr| is_constant(expr) && expr.class() == Class::Text;
+    match expr {
+        Expr::Form { form: "({0} = {1})" | "({0} <=> {1})", arguments, .. } => arguments.iter().any(is_text),
         _ => false,
     }
 }

@@ -72,6 +72,7 @@ pub const KINDS: &[Kind] = &[
                 || a.is_some() && b.is_some() && is_rest()
                 || near(a, b) && e.shows(at, &divides)
                 || (near(a, b) || is_half(a, b)) && is_fixed()
+                || is_half_tenth(a, b) && is_rounded()
         }),
     },
     Kind {
@@ -145,6 +146,9 @@ const OF_LETTERS: &[&str] = &[
     "ORD(",
     "ASCII(",
     "CHAR_LENGTH(",
+    "({0} LIKE",
+    "({0} NOT LIKE",
+    "({0} REGEXP",
     "RPAD(",
     "LPAD(",
     "RIGHT(",
@@ -182,6 +186,11 @@ fn of_six_digits(a: &Cell, b: &Cell) -> bool {
 /// Half a hundredth is rounded in either way: to an even digit where it is stored in a temporary table.
 fn is_half(a: &Cell, b: &Cell) -> bool {
     matches!((number(a), number(b)), (Some(a), Some(b)) if (a - b).abs() <= 0.01 + 1e-9)
+}
+
+/// Half a tenth is rounded where ROUND has given one digit, and it is stored in a temporary table.
+fn is_half_tenth(a: &Cell, b: &Cell) -> bool {
+    matches!((number(a), number(b)), (Some(a), Some(b)) if (a - b).abs() <= 0.05 + 1e-9)
 }
 
 /// `7` for `7.00`, also inside of a text.

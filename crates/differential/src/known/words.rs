@@ -24,7 +24,7 @@ pub const KINDS: &[Kind] = &[
         // key that is selected twice, and keeps what a key in an expression had in the group before.
         name: "ROLLUP as groupings",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-modifiers.html",
-        test: Test::Words(&[rollup_by_union, rollup_of_least_keys, rollup_in_layers]),
+        test: Test::Words(&[rollup_by_union, rollup_of_least_keys, rollup_in_layers, rollup_of_numbers]),
     },
     Kind {
         // MySQL finds a group key inside of a larger expression, in a list twice, and by its qualified name in
@@ -93,7 +93,7 @@ pub const KINDS: &[Kind] = &[
         // unsigned number has no sign.
         name: "windows in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-frames.html",
-        test: Test::Words(&[windows]),
+        test: Test::Words(&[windows, windows_of_functions]),
     },
     Kind {
         // A signed and an unsigned integer agree on a BIGINT in MySQL 8, with which a sum may leave its range; on a
@@ -464,6 +464,11 @@ fn windows(statement: &mut Statement, names: &Names) -> bool {
     is_parted || is_reworded
 }
 
+/// With functions in other words in them.
+fn windows_of_functions(statement: &mut Statement, names: &Names) -> bool {
+    functions::functions(statement, names) && windows(statement, names)
+}
+
 fn is_unsigned(sql: &str) -> bool {
     sql.ends_with("UNSIGNED") || sql == "YEAR" || sql.starts_with("BIT")
 }
@@ -576,13 +581,18 @@ fn rollup_in_layers(statement: &mut Statement, names: &Names) -> bool {
     rollup_by_union(statement, names) && by_existence_of_layers(statement, names)
 }
 
+/// With what is put into a column as a number from a derived table.
+fn rollup_of_numbers(statement: &mut Statement, names: &Names) -> bool {
+    rollup_by_union(statement, names) && functions::numbers_of_groups(statement, names)
+}
+
 /// One grouping of a ROLLUP: the keys from the `kept`-th on are NULL outside of aggregates.
 fn grouping(select: &Select, kept: usize) -> Select {
     let mut part = select.clone();
     part.rollup = false;
     let gone = part.group.split_off(kept);
     for expr in part.items.iter_mut().map(|item| &mut item.expr).chain(&mut part.having) {
-        hide(expr, &gone);
+        hide(expr, &gone, &part.group);
     }
     if part.group.is_empty() && part.having.is_none() {
         // The total is one row, of no rows too.
@@ -591,7 +601,11 @@ fn grouping(select: &Select, kept: usize) -> Select {
     part
 }
 
-fn hide(expr: &mut Expr, gone: &[Expr]) {
+/// A key that is kept is itself, whatever it is computed from.
+fn hide(expr: &mut Expr, gone: &[Expr], kept: &[Expr]) {
+    if kept.contains(expr) {
+        return;
+    }
     if gone.contains(expr) {
         // NULL of the key's own type, with its digits.
         let is_text = matches!(expr.class(), Class::Text | Class::Binary | Class::Json);
@@ -607,9 +621,9 @@ fn hide(expr: &mut Expr, gone: &[Expr]) {
             *expr = Expr::literal(if is_gone { "1" } else { "0" }, Class::Integer);
         }
         Expr::Form { form, arguments, .. } if !is_aggregate(form) => {
-            arguments.iter_mut().for_each(|argument| hide(argument, gone));
+            arguments.iter_mut().for_each(|argument| hide(argument, gone, kept));
         }
-        Expr::Subquery { arguments, .. } => arguments.iter_mut().for_each(|argument| hide(argument, gone)),
+        Expr::Subquery { arguments, .. } => arguments.iter_mut().for_each(|argument| hide(argument, gone, kept)),
         _ => {}
     }
 }

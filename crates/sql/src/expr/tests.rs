@@ -605,6 +605,8 @@ fn a_constant_beside_a_year_is_the_year_as_which_it_would_be_stored() {
         (decimal("0.4"), Some(0)),
         (decimal("1900.5"), Some(1901)),
         (decimal("-1.5"), None),
+        (decimal("-0.01"), None),
+        (Value::from("-0.01"), None),
         (Value::from("5"), Some(2005)),
         (Value::from("5.4"), Some(2005)),
         (Value::from("1999.1 "), Some(1999)),
