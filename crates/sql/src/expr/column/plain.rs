@@ -31,10 +31,7 @@ pub(crate) fn year_number(value: ValueRef<'_>) -> Option<i64> {
             let text = value.as_bytes().unwrap_or_default();
             let parsed = Decimal::parse_prefix(text);
             let is_number = parsed.consumed > 0 && text[parsed.consumed..].iter().all(u8::is_ascii_whitespace);
-            if !is_number || parsed.value.is_negative() {
-                return None;
-            }
-            match parsed.value.rounded(0).to_i128()? {
+            match parsed.value.rounded(0).to_i128().filter(|_| is_number)? {
                 // Zero in up to three digits is the year 2000.
                 0 if text.len() != 4 => 2000,
                 number => number,
@@ -42,7 +39,7 @@ pub(crate) fn year_number(value: ValueRef<'_>) -> Option<i64> {
         }
         // A fraction is cut from a DOUBLE, and a DECIMAL is rounded.
         ValueRef::Double(number) => Some(number as i128).filter(|_| (0.0..=2155.0).contains(&number))?,
-        // No year is negative, even one that is rounded to zero.
+        // No number below zero is a year, even if it is rounded to zero; a text is rounded first.
         ValueRef::Decimal(number) => number.rounded(0).to_i128().filter(|_| !number.is_negative())?,
         value => value.as_integer()?,
     };
