@@ -164,9 +164,11 @@ fn parents_of_many_rows_are_locked_together() {
     };
     let bare = cost(first, &format!("INSERT INTO shop.bare {numbers}, i, CONCAT('c', i) FROM n"));
     let checked = cost(first, &format!("INSERT INTO shop.c {numbers}, i, CONCAT('c', i) FROM n"));
-    // Two thirds of 600 rows, and as many entries of the keys on p and code: those have no index table. Each row's two
-    // parents would be 800 messages more.
-    assert!(bare >= 300 && checked < bare + 100, "{bare} operations without foreign keys, {checked} with them");
+    // Two thirds of 600 rows go elsewhere, some messages for all of them. Each row's two parents would be 800 more.
+    assert!(
+        (1..60).contains(&bare) && checked < bare + 60,
+        "{bare} operations without foreign keys, {checked} with them"
+    );
 
     // The locks are there, on whatever node their rows are.
     insist(first, "BEGIN");
