@@ -56,8 +56,7 @@ scenarios! {
     clocks: &["paused", "partitioned"];
     followers: &["follower apart", "paused", "cell read by key"];
     blackout: &["power lost"];
-    families: &["family commit", "family refused", "family audit", "parent deleted", "parent changed", "guardians checked",
-        "ward without guardian", "killed", "paused"];
+    families: &["family commit", "family refused", "family audit", "parent deleted", "parent changed", "killed", "paused"];
     rolling: &["rolled"];
     joining: &["killed"];
     copies: &["joiner killed", "wiped"];
