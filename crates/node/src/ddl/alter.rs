@@ -428,7 +428,7 @@ fn altered_info(node: &Node, old: &TableInfo, new: &Arc<TableSchema>, made: &[Ar
 /// Fills an ordered index in every partition, slice by slice.
 async fn build_ordered(node: &Arc<Node>, table: &TableSchema, index: IndexId) -> Result<(), NodeError> {
     for partition in 0..node.partition_count() {
-        build::at_point(node, "node.ddl.index").await?;
+        build::fault_point("node.ddl.index", node).await?;
         let mut next = Some(RowId(0));
         while let Some(from) = next {
             let built = node

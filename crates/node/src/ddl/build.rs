@@ -140,7 +140,7 @@ pub(super) fn fault_error(error: std::io::Error) -> NodeError {
 const HELD: Duration = Duration::from_millis(5);
 
 /// Where a build may fail in a test, or is held until the test lets it go on.
-pub(super) async fn at_point(node: &Node, name: &'static str) -> Result<(), NodeError> {
+pub(super) async fn fault_point(name: &'static str, node: &Node) -> Result<(), NodeError> {
     fault::point(name).map_err(fault_error)?;
     while fault::holds(name) {
         node.check_running()?;

@@ -15,7 +15,7 @@
 //!
 //! The definition of the build has the new foreign keys behind those of the table ([`super::online`]).
 
-use super::build::{Patience, Reader, at_point};
+use super::build::{Patience, Reader, fault_point};
 use super::entering::beside_writers;
 use super::foreign::{all_there, key_of, missing_parent};
 use crate::commit::group::yield_once;
@@ -58,7 +58,7 @@ pub(super) async fn validate_beside(
         };
         let mut reader = Reader::beside_writers(node, table, &building.schema);
         while reader.next().await? {
-            at_point(node, "node.ddl.validate").await?;
+            fault_point("node.ddl.validate", node).await?;
             let mut wanted: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
             for row in reader.rows() {
                 let Some(key) = key_of(&row, &reference.columns, &index, &parent) else { continue };
