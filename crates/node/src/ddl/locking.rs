@@ -81,7 +81,7 @@ impl TableLocks {
         if let Held::Here(held) = &mut state.held {
             // The statement has the old one alone, so the session has locked it for itself.
             let is_locked = new.shared.lock.try_take(Way::Lock(mode));
-            debug_assert!(is_locked, "nobody knows the new table");
+            assert!(is_locked, "nobody knows the new table");
             held.tables.push(new.clone());
         }
     }
