@@ -21,14 +21,11 @@ use crate::database::Database;
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::ops::operation::{Done, Key, NameAct, Op};
-use crate::table::{TableInfo, TableShared};
+use crate::table::TableInfo;
 use crate::transaction::{Interrupt, Isolation, Transaction, TxnOptions};
 use parking_lot::Mutex;
 use rauk_kernel::{NAMES, Verdict};
-use rauk_types::{
-    Collation, Column, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, PartitionId, RowLayout,
-    TableSchema, TxnId, Value, View,
-};
+use rauk_types::{DataType, PartitionId, TxnId, Value, View};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -65,41 +62,7 @@ struct Holder {
 impl Names {
     /// The table that names would be keys of.
     pub fn table(&self) -> &Arc<TableInfo> {
-        self.table.get_or_init(|| {
-            let columns = vec![Column::new(ColumnId(0), "name", DataType::varbinary(MOST_BYTES), false)];
-            let primary = IndexSchema {
-                id: IndexId::PRIMARY,
-                name: "PRIMARY".into(),
-                kind: IndexKind::Primary,
-                parts: vec![IndexPart { column: 0, prefix: None, descending: false }],
-                hash_only: true,
-                entry_table: None,
-                comment: String::new(),
-                invisible: false,
-            };
-            let schema = TableSchema {
-                id: NAMES,
-                version: 1,
-                database: String::new(),
-                name: "user-level locks".into(),
-                layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
-                columns,
-                indexes: vec![primary],
-                distribution: vec![0],
-                hidden_key: false,
-                auto_increment: None,
-                collation: Collation::Binary,
-                comment: String::new(),
-                explicit_partitioning: false,
-                fully_replicated: false,
-                checks: Vec::new(),
-                entry_of: None,
-                foreign_keys: Vec::new(),
-                storage: Default::default(),
-            };
-            let shared = TableShared::new(&schema, 1, 1);
-            TableInfo::new(Arc::new(schema), shared, |_| unreachable!("it has no unique index"))
-        })
+        self.table.get_or_init(|| TableInfo::without_rows(NAMES, "user-level locks", DataType::varbinary(MOST_BYTES)))
     }
 
     /// A partition is in this view from now on.

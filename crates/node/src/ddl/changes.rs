@@ -12,9 +12,8 @@ use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
 use crate::locks::metadata::{DdlWait, Mode};
 use crate::node::Node;
-use crate::table::{TableInfo, TableShared};
-use rauk_types::schema::{Column, ColumnDefault, IndexPart, IndexSchema};
-use rauk_types::{Collation, ColumnId, DataType, IndexId, IndexKind, RowLayout, TableId, TableSchema, Value};
+use crate::table::TableInfo;
+use rauk_types::{DataType, TableId};
 use std::sync::Arc;
 
 /// Ids of tables stay far below.
@@ -22,51 +21,7 @@ pub const EVERYTHING: TableId = TableId(u32::MAX - 1);
 
 /// Stands for all definitions where tables are locked.
 pub(crate) fn everything() -> Arc<TableInfo> {
-    let column = Column {
-        id: ColumnId(0),
-        name: String::new(),
-        ty: DataType::BIGINT,
-        nullable: false,
-        default: ColumnDefault::None,
-        on_update_now: false,
-        comment: String::new(),
-        initial: Value::Null,
-        generated: None,
-        invisible: false,
-    };
-    let primary = IndexSchema {
-        id: IndexId(0),
-        name: String::new(),
-        kind: IndexKind::Primary,
-        parts: vec![IndexPart { column: 0, prefix: None, descending: false }],
-        hash_only: true,
-        entry_table: None,
-        comment: String::new(),
-        invisible: false,
-    };
-    let columns = vec![column];
-    let schema = TableSchema {
-        id: EVERYTHING,
-        version: 1,
-        database: String::new(),
-        name: String::new(),
-        layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
-        columns,
-        indexes: vec![primary],
-        distribution: vec![0],
-        hidden_key: false,
-        auto_increment: None,
-        collation: Collation::DEFAULT,
-        comment: String::new(),
-        explicit_partitioning: false,
-        fully_replicated: false,
-        checks: Vec::new(),
-        entry_of: None,
-        foreign_keys: Vec::new(),
-        storage: Default::default(),
-    };
-    let shared = TableShared::new(&schema, 1, 1);
-    TableInfo::new(Arc::new(schema), shared, |_| unreachable!("it has no unique index"))
+    TableInfo::without_rows(EVERYTHING, "definitions", DataType::BIGINT)
 }
 
 /// A statement that changes definitions or accounts is under way; until this is dropped.

@@ -16,7 +16,10 @@ use io::TableIo;
 use own::OwnRows;
 use parking_lot::Mutex;
 use rauk_kernel::partition::TableUsage;
-use rauk_types::{IndexId, IndexKeys, IndexSchema, KeyDef, TableId, TableSchema};
+use rauk_types::{
+    Collation, Column, ColumnId, DataType, IndexId, IndexKeys, IndexKind, IndexPart, IndexSchema, KeyDef, RowLayout,
+    TableId, TableSchema,
+};
 use relations::{Children, Reference};
 use route::Route;
 use std::sync::Arc;
@@ -147,6 +150,43 @@ impl TableInfo {
                 unreachable!("index tables have no unique index")
             })
         })
+    }
+
+    /// A table that nobody finds by name and that never has a row: only locks stand there.
+    pub fn without_rows(id: TableId, name: &str, key: DataType) -> Arc<TableInfo> {
+        let columns = vec![Column::new(ColumnId(0), "name", key, false)];
+        let primary = IndexSchema {
+            id: IndexId::PRIMARY,
+            name: "PRIMARY".into(),
+            kind: IndexKind::Primary,
+            parts: vec![IndexPart { column: 0, prefix: None, descending: false }],
+            hash_only: true,
+            entry_table: None,
+            comment: String::new(),
+            invisible: false,
+        };
+        let schema = TableSchema {
+            id,
+            version: 1,
+            database: String::new(),
+            name: name.into(),
+            layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
+            columns,
+            indexes: vec![primary],
+            distribution: vec![0],
+            hidden_key: false,
+            auto_increment: None,
+            collation: Collation::Binary,
+            comment: String::new(),
+            explicit_partitioning: false,
+            fully_replicated: false,
+            checks: Vec::new(),
+            entry_of: None,
+            foreign_keys: Vec::new(),
+            storage: Default::default(),
+        };
+        let shared = TableShared::new(&schema, 1, 1);
+        TableInfo::new(Arc::new(schema), shared, |_| unreachable!("it has no unique index"))
     }
 
     fn with_rows(
