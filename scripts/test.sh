@@ -17,8 +17,8 @@ step lints
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 step unit, property, simulation, crash, conformance and isolation tests
 cargo test --workspace --quiet
-step a thousand seeds of whole clusters
-cargo run --release --quiet -p rauk-simulation -- --only cluster --seeds 1000 --minutes 20
+step six hundred seeds of whole clusters
+cargo run --release --quiet -p rauk-simulation -- --only cluster --seeds 600 --minutes 25
 step real clients
 cargo build --release --quiet -p rauk
 tests/clients/run.sh "$CARGO_TARGET_DIR/release/rauk"

@@ -3,6 +3,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`replica`] | one replica of one group: the stream of entries from its primary to all in-sync replicas, views, acknowledgements, catching up, copies |
+//! | [`comparison`] | digests of the rows of all replicas at one place of the stream: who differs from the others |
 //! | [`transactions`] | what the entries of a stream mean: prepares, commits, outcomes, fences; and how a commit over several groups is decided |
 //!
 //! The rules that both keep, and why, are in docs/cluster-protocols.md; the models that prove them in `crates/models`. Numbers of rules
@@ -16,8 +17,10 @@
 //! the rows as pending versions, on followers too; so cutting is aborting pending versions, and never undoes a
 //! committed row.
 
+pub mod comparison;
 pub mod replica;
 pub mod transactions;
 
+pub use comparison::{Comparison, Verdict};
 pub use replica::{Assignment, Entry, EntryId, Outbox, Replica, Role};
 pub use transactions::{Closing, Decision, Effect, Outcome, Record, TxnTable, Vote};

@@ -174,11 +174,14 @@ fn same_order(statement: &Statement, a: &Outcome, b: &Outcome) -> bool {
 /// How many warnings there are does not depend on a plan: nothing is read from a table.
 fn has_fixed_warnings(statement: &Statement) -> bool {
     // Hints that fit nothing are warned about; MariaDB takes them for a comment. It warns of a negative number that is
-    // cast to UNSIGNED, MySQL does not; and of the largest one where it is a DECIMAL that becomes an integer.
+    // cast to UNSIGNED, MySQL does not; and of the largest one where it is a DECIMAL that becomes an integer, as the
+    // negative of the least one is.
+    let is_least = |expr: &Expr| matches!(expr, Expr::Literal { text, .. } if text == "-9223372036854775808");
     let mut is_open = false;
     walk(statement, &mut |node| {
         is_open |= match node {
             Node::Select(select) => !select.hints.is_empty(),
+            Node::Expr(Expr::Form { form: "(- {0})", arguments, .. }) => is_least(&arguments[0]),
             Node::Expr(Expr::Form { form, .. }) => form.contains(" AS UNSIGNED"),
             Node::Expr(Expr::Literal { text, .. }) => text == "18446744073709551615",
             _ => false,

@@ -1,9 +1,9 @@
 //! A statement of MySQL 8 in the words of MariaDB 10.11, where that has no such syntax.
 //!
 //! `TABLE t` is a SELECT of the table's columns, the rows of `VALUES ROW(…)` are SELECTs under UNION ALL, LAG with a
-//! value for the first row is a CASE, a common table before UPDATE or DELETE stands where it is read, ANY_VALUE of a
-//! group key is that key, GROUPING is a number in each of the groupings of a ROLLUP, and a LATERAL table that names
-//! nothing around it is a derived table. Rauk is asked the statement itself.
+//! value for the first row is a CASE, ranks of rows without an order have one by a constant, a common table before UPDATE
+//! or DELETE stands where it is read, ANY_VALUE of a group key is that key, GROUPING is a number in each of the groupings
+//! of a ROLLUP, and a LATERAL table that names nothing around it is a derived table. Rauk is asked the statement itself.
 //!
 //! What is left out: LATERAL tables that name a table beside them, a ROLLUP with a LIMIT or DISTINCT, common tables of
 //! a change that nothing reads; of those Rauk is judged alone. The collation `utf8mb4_0900_ai_ci` is another one in the
@@ -13,13 +13,14 @@ use crate::known::groupings;
 use crate::schema::Schema;
 use crate::tree::feature::{Feature, Features, is_correlated};
 use crate::tree::visit::{NodeMut, walk_mut};
-use crate::tree::{Body, Cte, Expr, From, Item, Query, Select, Statement};
+use crate::tree::{Body, Class, Cte, Expr, From, Item, OrderKey, Query, Select, Statement};
 
 /// What MariaDB is asked; `None` if it has no words for it.
 pub fn of(statement: &Statement, schema: &Schema) -> Option<Statement> {
     let features = Features::of(statement);
     let mut other = statement.clone();
     lag_without_default(&mut other);
+    ranks_by_constants(&mut other);
     if features.iter().all(Feature::is_in_reference) {
         return Some(other);
     }
@@ -61,6 +62,19 @@ fn lag_without_default(statement: &mut Statement) {
         };
         if let (Some(number), Some(before)) = (of_window("ROW_NUMBER()"), of_window("LAG({0})")) {
             *expr = Expr::form("CASE WHEN {0} = 1 THEN 7 ELSE {1} END", expr.class(), vec![number, before]);
+        }
+    });
+}
+
+/// All rows have the same rank where nothing orders them; MariaDB asks for an order (4018).
+fn ranks_by_constants(statement: &mut Statement) {
+    const RANKS: &[&str] = &["RANK()", "DENSE_RANK()", "PERCENT_RANK()", "CUME_DIST()"];
+    walk_mut(statement, &mut |node| {
+        if let NodeMut::Expr(Expr::Window { function, order, named: false, .. }) = node
+            && matches!(&**function, Expr::Form { form, .. } if RANKS.contains(form))
+            && order.is_empty()
+        {
+            order.push(OrderKey { expr: Expr::literal("'a'", Class::Text), descending: false });
         }
     });
 }

@@ -18,9 +18,10 @@ pub mod times;
 
 pub use budget::MemoryBudget;
 pub use partition::{
-    Access, CopyCursor, Found, HeldLock, HeldMode, HeldOn, Horizon, LockMode, Lookup, LookupPosition, MANY, ManyRead,
-    NAMES, Partition, Prepared, Probe, ReadAt, Refusal, ScanEnd, ScanPosition, ScanRequest, ScanRow, SliceError,
-    SliceRow, Span, Stop, Verb, Verdict, WaitPolicy, Write, slice_partition, slice_rows,
+    Access, CopyCursor, END_SLICE, Found, HeldLock, HeldMode, HeldOn, Horizon, LockMode, Lookup, LookupPosition, MANY,
+    ManyRead, NAMES, Partition, Prepared, Probe, ReadAt, Refusal, ScanEnd, ScanPosition, ScanRequest, ScanRow,
+    Scrubbed, SliceError, SliceRow, Span, Stop, TableDigest, Verb, Verdict, WaitPolicy, Write, slice_partition,
+    slice_rows,
 };
 pub use prefetch::prefetch;
 pub use row_store::RowId;

@@ -312,6 +312,15 @@ impl RowStore {
         Ok(())
     }
 
+    /// Damages a row, for tests: flips a bit of its bytes, counted around.
+    pub fn flip_bit(&mut self, id: RowId, bit: usize) {
+        let location = self.location(id);
+        let slot = self.slot_mut(location);
+        let (_, length) = read_header(slot);
+        let bit = bit % (length * 8);
+        slot[HEADER_BYTES + bit / 8] ^= 1 << (bit % 8);
+    }
+
     /// Bytes that the budget must have for a row in the place of `id`, or for a new one: none where a slot is free. The values beside it are counted already.
     pub fn wanted(&self, id: Option<RowId>, row: RowImage<'_>) -> u64 {
         if id.is_some_and(|id| self.fits(self.location(id), row)) {

@@ -1,4 +1,4 @@
-//! Models of the eleven protocols on which the cluster's promises rest, small enough that a checker visits every
+//! Models of the twelve protocols on which the cluster's promises rest, small enough that a checker visits every
 //! state: a development tool, nothing depends on it.
 //!
 //! * [`commit_takeover`]: a transaction over two participants, with crashes, promotions and competing take-overs.
@@ -10,6 +10,7 @@
 //! * [`bucket_move`]: a bucket that goes to another group.
 //! * [`group_split`]: groups that split and merge.
 //! * [`large_chunks`]: large transactions that reach replicas in chunks.
+//! * [`comparison`]: digests of rows that replicas tell at one entry.
 //! * [`foreign_keys`]: inserts of child rows against deletes of their parents.
 //! * [`new_foreign_key`]: a foreign key that is validated beside writers.
 //!
@@ -27,6 +28,7 @@
 pub mod bucket_move;
 pub mod check;
 pub mod commit_takeover;
+pub mod comparison;
 pub mod cuts;
 pub mod follower_reads;
 pub mod foreign_keys;

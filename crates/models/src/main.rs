@@ -7,8 +7,8 @@ use std::time::Instant;
 use clap::{Parser, ValueEnum};
 use rauk_models::check::{self, Seen, Settles};
 use rauk_models::{
-    bucket_move, commit_takeover, cuts, follower_reads, foreign_keys, group_entry, group_split, in_sync, large_chunks,
-    least_timestamp, new_foreign_key,
+    bucket_move, commit_takeover, comparison, cuts, follower_reads, foreign_keys, group_entry, group_split, in_sync,
+    large_chunks, least_timestamp, new_foreign_key,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -25,6 +25,7 @@ enum Name {
     BucketMove,
     GroupSplit,
     LargeChunks,
+    Comparison,
     All,
 }
 
@@ -123,6 +124,12 @@ fn main() -> ExitCode {
             if !options.large {
                 holds &= settles(&model);
             }
+        }
+    }
+    if wanted(Name::Comparison) {
+        for (entries, views) in comparison::sizes(options.large).into_iter().skip(options.skip) {
+            let model = comparison::Comparison { entries, views, mutation: None };
+            holds &= safe(&format!("entries {entries} views {views}"), model, options.threads);
         }
     }
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -5,14 +5,18 @@ use crate::commit::group::FlushPolicy;
 use crate::error::NodeError;
 use crate::executor::Class;
 use crate::member::Cluster;
+use crate::member::chunks::{CHUNK_BYTES, STANDING_CHUNK_BYTES, UNSTABLE_BYTES};
+use crate::member::comparing::COMPARE_EVERY;
 use crate::node::Node;
 use crate::recovery;
 use crate::runtime::Runtime;
 use crate::scan::pushdown::Evaluator;
+use crate::scrub::SCRUB_REST;
 use crate::status::{Counters, LockWaitInfo, TransactionInfo};
 use crate::table::TableInfo;
 use crate::table::io::IoCounts;
 use crate::transaction::{Transaction, TxnOptions};
+use rauk_kernel::END_SLICE;
 use rauk_log::Disk;
 use rauk_manage::{Command, SettingChange};
 use rauk_types::{IndexId, TableId, TableSchema};
@@ -58,6 +62,18 @@ pub struct Config {
     pub flush: FlushPolicy,
     /// Bytes of one commit in one log entry, if fewer than fit: for tests.
     pub commit_limit: usize,
+    /// In a cluster: what a transaction has written goes to the replicas whenever it is so many bytes in a partition.
+    pub chunk_bytes: u64,
+    /// Of such chunks so many bytes stand in one group; beyond, transactions make no more.
+    pub standing_chunk_bytes: usize,
+    /// A transaction with chunks goes on when at most so many bytes of the group's stream are not stable.
+    pub unstable_bytes: u64,
+    /// Rows of a large transaction that are installed or undone in one hold.
+    pub end_slice: usize,
+    /// In a cluster: how often the rows of replicas are compared, if something was written.
+    pub compare_every: Duration,
+    /// The walk over all stored rows rests so long before it begins again.
+    pub scrub_rest: Duration,
 }
 
 impl Default for Config {
@@ -71,6 +87,12 @@ impl Default for Config {
             checkpoint_redo_bytes: 256 << 20,
             flush: FlushPolicy::Adaptive,
             commit_limit: usize::MAX,
+            chunk_bytes: CHUNK_BYTES,
+            standing_chunk_bytes: STANDING_CHUNK_BYTES,
+            unstable_bytes: UNSTABLE_BYTES,
+            end_slice: END_SLICE,
+            compare_every: COMPARE_EVERY,
+            scrub_rest: SCRUB_REST,
         }
     }
 }

@@ -44,6 +44,11 @@ pub enum NodeError {
         "The transaction or statement is too large: {bytes} bytes of changes in one log entry, and the limit is {limit} bytes; make it smaller, or commit it in parts"
     )]
     TooLarge { bytes: u64, limit: u64 },
+    /// Replicas of a partition have different rows, and nobody knows which are right (rule 79).
+    #[error(
+        "Table '{table}' is read only: replicas of one of its partitions have different rows, and it is not known which are right; rauk.health names them"
+    )]
+    ReadOnly { table: String },
     #[error("Disk full: {0}; waiting for someone to free some space")]
     DiskFull(String),
     #[error("Query execution was interrupted")]
@@ -76,7 +81,10 @@ impl NodeError {
         match self {
             NodeError::UnknownOutcome(_) => ErrorClass::UnknownOutcome,
             NodeError::Fatal(_) => ErrorClass::Fatal,
-            NodeError::NoSuchTable { .. } | NodeError::TooLarge { .. } | NodeError::Refused(_) => ErrorClass::Permanent,
+            NodeError::NoSuchTable { .. }
+            | NodeError::TooLarge { .. }
+            | NodeError::ReadOnly { .. }
+            | NodeError::Refused(_) => ErrorClass::Permanent,
             _ => ErrorClass::Temporary,
         }
     }
@@ -123,6 +131,7 @@ impl From<NodeError> for MysqlError {
             NodeError::MemoryFull { .. } | NodeError::TemporaryFull { .. } | NodeError::TooLarge { .. } => {
                 codes::RECORD_FILE_FULL
             }
+            NodeError::ReadOnly { .. } => codes::OPEN_AS_READONLY,
             NodeError::DiskFull(_) => codes::DISK_FULL,
             NodeError::Interrupted => codes::QUERY_INTERRUPTED,
             NodeError::StaleSchema => codes::TABLE_DEF_CHANGED,

@@ -23,6 +23,7 @@ mod checkpoint;
 mod commit;
 pub mod database;
 mod ddl;
+mod ends;
 pub mod error;
 pub mod executor;
 mod locks;
@@ -34,6 +35,7 @@ pub mod ops;
 pub mod recovery;
 pub mod runtime;
 pub mod scan;
+mod scrub;
 pub mod status;
 mod table;
 pub mod temporary;
@@ -59,6 +61,6 @@ pub use scan::{Page, SMALL_TABLE, ScanBatch, ScanCursor, ScanSpec};
 pub use table::io::IoCounts;
 pub use temporary::TemporaryMemory;
 pub use transaction::{
-    ChangeOutcome, InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Spans, Transaction, TxnOptions, UpdateOutcome,
-    VisitSpans,
+    ChangeOutcome, ChangedRow, InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Spans, Standing, Transaction,
+    TxnOptions, UpdateOutcome, VisitSpans,
 };

@@ -4,6 +4,7 @@ use crate::commit::group::{GroupCommit, Target};
 use crate::commit::inflight::Inflight;
 use crate::database::{Config, Durability};
 use crate::ddl::changes::everything;
+use crate::ends::Ends;
 use crate::error::NodeError;
 use crate::executor::{Class, Guarded};
 use crate::locks::waits::Waits;
@@ -51,6 +52,8 @@ pub struct Node {
     pub waits: Waits,
     /// Locks on names.
     pub names: Names,
+    /// Ends of large transactions.
+    pub ends: Ends,
     pub snapshots: Snapshots,
     pub inflight: Inflight,
     pub registry: Registry,
@@ -95,7 +98,8 @@ pub struct Parts {
 impl Node {
     pub fn new(parts: Parts) -> Arc<Node> {
         let log = Arc::new(parts.log);
-        let guard = |partition: Partition| {
+        let guard = |mut partition: Partition| {
+            partition.set_end_slice(parts.config.end_slice);
             let runtime = parts.runtime.clone();
             Guarded::new(partition, move || runtime.fatal("a partition is broken: work on it panicked"))
         };
@@ -118,6 +122,7 @@ impl Node {
             everything: everything(),
             waits: Waits::default(),
             names: Names::default(),
+            ends: Ends::default(),
             snapshots: Snapshots::default(),
             inflight: Inflight::default(),
             registry: Registry::default(),
@@ -239,9 +244,10 @@ impl Node {
     /// Runs `f` on a partition, now or later, without waiting for it; then wakes whom it granted locks.
     pub fn detach(self: &Arc<Self>, partition: u16, f: impl FnOnce(&mut Partition) + Send + 'static) {
         let guarded = &self.partitions[partition as usize];
+        let leaving = self.clone();
         let job = move |p: &mut Partition| {
             f(p);
-            p.take_granted()
+            leaving.leave(partition, p)
         };
         match guarded.try_with(job) {
             Ok(granted) => self.waits.grant(&granted),
@@ -265,7 +271,7 @@ impl Node {
         let (r, granted) = self.partitions[partition as usize]
             .with(class, |p| {
                 let r = f(p);
-                (r, p.take_granted())
+                (r, self.leave(partition, p))
             })
             .await;
         self.waits.grant(&granted);

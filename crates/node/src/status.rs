@@ -30,6 +30,11 @@ pub struct Registry {
     pub remote_scan_bytes: AtomicU64,
     pub remote_scan_answers: AtomicU64,
     pub remote_operations: AtomicU64,
+    pub scrubbed_rows: AtomicU64,
+    pub scrub_rounds: AtomicU64,
+    pub damaged_tables: AtomicU64,
+    pub digest_mismatches: AtomicU64,
+    pub stopped_replicas: AtomicU64,
 }
 
 /// With what a transaction was begun.
@@ -146,6 +151,15 @@ pub struct Counters {
     pub remote_scan_answers: u64,
     /// Operations of transactions that other nodes were asked for.
     pub remote_operations: u64,
+    /// Stored rows that were compared with what was written; and how often all were.
+    pub scrubbed_rows: u64,
+    pub scrub_rounds: u64,
+    /// How often a table was found to have damaged rows here.
+    pub damaged_tables: u64,
+    /// Comparisons with other replicas, led here, in which one had other rows.
+    pub digest_mismatches: u64,
+    /// Replicas of this node that could not go on, and were replaced by copies where others had everything.
+    pub stopped_replicas: u64,
     /// Position of the redo log's end.
     pub redo_end: u64,
     /// Bytes of redo segments in use.
@@ -232,6 +246,11 @@ impl Node {
             remote_scan_bytes: read(&self.registry.remote_scan_bytes),
             remote_scan_answers: read(&self.registry.remote_scan_answers),
             remote_operations: read(&self.registry.remote_operations),
+            scrubbed_rows: read(&self.registry.scrubbed_rows),
+            scrub_rounds: read(&self.registry.scrub_rounds),
+            damaged_tables: read(&self.registry.damaged_tables),
+            digest_mismatches: read(&self.registry.digest_mismatches),
+            stopped_replicas: read(&self.registry.stopped_replicas),
             redo_end: self.log.end_lsn().0,
             redo_live_bytes: self.log.live_bytes(),
             memory_used: self.budget.used(),

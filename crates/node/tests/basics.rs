@@ -2,8 +2,9 @@
 mod support;
 
 use rauk_kernel::{LockMode, Verdict, WaitPolicy};
+use rauk_log::MemoryDisk;
 use rauk_node::*;
-use rauk_types::{IndexId, Value};
+use rauk_types::{Collation, IndexId, Value};
 use std::ops::Bound;
 use support::*;
 
@@ -243,6 +244,78 @@ fn statements_and_savepoints_are_undone() {
     });
 }
 
+/// Of many rows a slice is undone at once: whatever the transaction does next, and however, comes behind the rest.
+#[test]
+fn what_follows_the_undoing_of_many_rows_finds_them_undone() {
+    const ROWS: i64 = 300;
+    for partitions in [1, 4] {
+        let config = Config { partitions, end_slice: 2, ..config() };
+        let db = open_on(MemoryDisk::new(), config);
+        let t = block_on(async {
+            db.create_database("d", Collation::DEFAULT).await.unwrap();
+            db.create_table(pairs("t")).await.unwrap();
+            db.table("d", "t").unwrap()
+        });
+        let pair = |id: i64, value: i64| vec![int(id), int(value)];
+        for next in 0..7 {
+            block_on(async {
+                let mut txn = begin_rr(&db, &t).await;
+                for id in 0..5 {
+                    txn.insert(&t, &pair(id, 1)).await.unwrap();
+                }
+                txn.begin_statement();
+                for id in 5..ROWS {
+                    txn.insert(&t, &pair(id, 2)).await.unwrap();
+                }
+                txn.begin_statement();
+                let savepoint = txn.savepoint();
+                for id in 0..5 {
+                    assert_eq!(txn.update(&t, &pair(id, 1), &pair(id, 3)).await.unwrap(), UpdateOutcome::Updated);
+                }
+                for id in ROWS..2 * ROWS {
+                    txn.insert(&t, &pair(id, 3)).await.unwrap();
+                }
+                txn.begin_statement();
+                txn.rollback_to(savepoint);
+                let mut rows = ROWS;
+                match next {
+                    0 => assert_eq!(get(&mut txn, &t, 3).await, Some(pair(3, 1))),
+                    1 => assert_eq!(get(&mut txn, &t, ROWS).await, None),
+                    2 => {
+                        let keys: Vec<_> = (0..2 * ROWS).map(|id| key_of(&t, id)).collect();
+                        let found = get_many(&mut txn, &t, IndexId::PRIMARY, &keys).await.unwrap();
+                        assert_eq!(found.iter().filter(|row| row.is_some()).count() as i64, ROWS);
+                    }
+                    3 => assert_eq!(scan(&mut txn, &t, all(None)).await.len() as i64, ROWS),
+                    4 => {
+                        assert_eq!(txn.insert(&t, &pair(ROWS, 4)).await.unwrap(), InsertOutcome::Inserted);
+                        rows += 1;
+                    }
+                    5 => {
+                        let mut again: Vec<_> = (ROWS..2 * ROWS).map(|id| pair(id, 4)).collect();
+                        let mut done = vec![false; again.len()];
+                        txn.insert_many(&t, &mut again, &mut done).await.unwrap();
+                        for (row, _) in again.iter().zip(done).filter(|(_, done)| !done) {
+                            assert_eq!(txn.insert(&t, row).await.unwrap(), InsertOutcome::Inserted);
+                        }
+                        rows += ROWS;
+                    }
+                    _ => {}
+                }
+                txn.commit().await.unwrap();
+                let found = contents(&db, &t).await;
+                assert_eq!((found.len() as i64, next), (rows, next));
+                assert!(found[..5].iter().all(|row| row[1] == int(1)), "{:?} after {next}", &found[..5]);
+                let mut txn = begin_rr(&db, &t).await;
+                for row in found {
+                    assert!(txn.delete(&t, &row).await.unwrap());
+                }
+                txn.commit().await.unwrap();
+            });
+        }
+    }
+}
+
 #[test]
 fn an_update_does_not_meet_what_it_made_itself() {
     let (db, t) = database_with(accounts("t"));
@@ -282,6 +355,7 @@ fn hidden_keys_are_filled() {
         assert_eq!(first_column(&rows), (0..600).collect::<Vec<_>>());
         let keys: std::collections::BTreeSet<_> = rows.iter().map(|r| format!("{:?}", r[1])).collect();
         assert_eq!(keys.len(), 600);
+        db.finish_ends().await;
         assert_eq!(db.table_usage(t.schema().id).rows, 600);
         assert_eq!(db.estimate_rows(&t), 600);
     });

@@ -1,7 +1,11 @@
 //! Nodes of a cluster, on threads in one process: rows on several replicas, transactions over nodes, nodes that die and come back.
 
+#[path = "cluster/bounds.rs"]
+mod bounds;
 #[path = "cluster/commits.rs"]
 mod commits;
+#[path = "cluster/damage.rs"]
+mod damage;
 #[path = "cluster/large.rs"]
 mod large;
 #[path = "cluster/pairs.rs"]

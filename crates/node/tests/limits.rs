@@ -170,3 +170,29 @@ fn rows_are_placed_by_their_distribution_columns() {
         }
     }
 }
+
+#[test]
+fn damaged_memory_is_found_and_said_on_a_node_that_is_alone() {
+    let scrub_rest = std::time::Duration::from_millis(50);
+    let db = open_on(MemoryDisk::new(), Config { scrub_rest, partitions: 1, ..config() });
+    block_on(async {
+        db.create_database("d", Default::default()).await.unwrap();
+        db.create_table(accounts("t")).await.unwrap();
+        let t = db.table("d", "t").unwrap();
+        insert_all(&db, &t, &(0..100).map(|i| account(i, i, None)).collect::<Vec<_>>()).await;
+        let wait = |what: &str, holds: &dyn Fn() -> bool| {
+            let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+            while !holds() {
+                assert!(std::time::Instant::now() < end, "{what}: {:?}", db.counters());
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        };
+        let rounds = db.counters().scrub_rounds;
+        wait("rounds", &|| db.counters().scrub_rounds > rounds + 2);
+        assert_eq!((db.counters().damaged_tables, db.health().1), (0, vec![]));
+        assert!(db.flip_bit(0, t.schema().id, 5, 80, false).await);
+        wait("it is found", &|| db.counters().damaged_tables > 0);
+        let (colour, reasons) = db.health();
+        assert!(colour > rauk_manage::group::Colour::Green && reasons[0].contains("memory"), "{reasons:?}");
+    });
+}

@@ -4,15 +4,10 @@
 mod common;
 
 use common::cluster::{Node, PATIENCE, all_in_one, insist, until, until_healthy};
-use common::run;
+use common::{number, run};
 use mysql::Conn;
 use std::thread::JoinHandle;
 use std::time::Instant;
-
-fn number(connection: &mut Conn, sql: &str) -> u64 {
-    let lines = run(connection, sql);
-    lines[0].parse().unwrap_or_else(|_| panic!("{sql}: {lines:?}"))
-}
 
 /// What a statement is answered, again as long as its node has no lease or a primary is on its way: a busy machine
 /// starves both.

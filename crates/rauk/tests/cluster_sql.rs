@@ -3,7 +3,7 @@
 mod common;
 
 use common::cluster::{Node, PATIENCE, all_in_one, insist, until, until_healthy};
-use common::run;
+use common::{number, run};
 use mysql::Conn;
 use mysql::prelude::Queryable;
 use rauk_client::blocking::{self, wait};
@@ -77,11 +77,6 @@ fn accounts_of_one_node_are_those_of_all() {
     }
     insist(&mut nodes[2].connect(), "DROP USER 'ann'@'%'");
     nodes.iter().for_each(|node| refuses(node, "ann", "two"));
-}
-
-fn number(connection: &mut Conn, sql: &str) -> u64 {
-    let lines = run(connection, sql);
-    lines[0].parse().unwrap_or_else(|_| panic!("{sql}: {lines:?}"))
 }
 
 #[test]

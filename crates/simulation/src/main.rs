@@ -25,7 +25,7 @@ const USAGE: &str = "usage: rauk-simulation [--only log|journal|raft|node|cluste
   --without   switches a safeguard of the cluster off, to see that a seed fails: lease, view, incarnation, prepare_everywhere,
               sync_before_acknowledge, abort_fence, max_read, dedupe, leaving, cut_decided, cut_durable, cut_kept, cut_covers,
               doubtful_end, memory_kept, silence, claims, starts, lacking, failed_slot, pacing,
-              adopted; in the scenario made for it unless another is named
+              adopted, taken_back; in the scenario made for it unless another is named
   --seeds     how many (100)
   --from      the first (0); --seed is the same
   --minutes   at most so long; it is a failure if the seeds are not done by then

@@ -211,6 +211,10 @@ impl Members {
 
     /// The bits of the value whose text is equal to `text`: members in their order, each once.
     pub fn exact_bits(&self, text: &str, collation: Collation) -> Option<u64> {
+        // Spaces, or what the collation passes over.
+        if collation.equal(b"", text.as_bytes()) {
+            return Some(0);
+        }
         let (bits, all) = self.bits(text, collation);
         let mut written = Vec::with_capacity(text.len());
         self.append_set(bits, &mut written);
@@ -266,6 +270,7 @@ mod tests {
         assert_eq!(members.exact_bits("A,c", by), Some(5));
         assert_eq!(members.exact_bits("c,a", by), None);
         assert_eq!(members.exact_bits("", by), Some(0));
+        assert_eq!(members.exact_bits("  ", Collation::Utf8mb4UnicodeCi), Some(0));
         assert_eq!((members.all(), of(&[]).all()), (7, 0));
         let mut text = Vec::new();
         members.append_set(5, &mut text);

@@ -22,6 +22,7 @@
 //! another value, and nothing worse.
 
 mod covering;
+mod digest;
 mod field;
 pub mod large;
 pub mod sparse;

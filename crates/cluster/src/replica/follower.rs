@@ -137,7 +137,11 @@ impl Replica {
         }
         self.following.mismatched = Some((last, now));
         let floor = self.floor();
-        let history = self.history.views_from(floor).rev().take(TOLD_VIEWS).collect();
+        let history = match (self.contents, &self.following.copy) {
+            // It has given up the copy that its primary may still bring.
+            (Contents::Partial, None) => Vec::new(),
+            _ => self.history.views_from(floor).rev().take(TOLD_VIEWS).collect(),
+        };
         let stable = match self.contents {
             Contents::Whole => self.history.id_at(self.stable).unwrap_or_default(),
             // What such a replica takes for stable may be what it was to forget.

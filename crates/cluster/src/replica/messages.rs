@@ -75,8 +75,8 @@ pub enum Message {
     /// Replica → primary: has everything up to `received`, of which up to `durable` is on disk. `copy`: the newest copy that it has begun in this view (0: none);
     /// `contents`: as they would be after a restart.
     Acknowledge { view: View, received: Position, durable: Position, copy: u64, contents: Contents },
-    /// Replica → primary: `previous` is not what it has. `history`: the last position of each view in its log, newest first, bounded in number; nothing at or before
-    /// `floor` can be cut; `stable`: the newest entry that it knows to be stable (the default: it can name none); `contents` as they are.
+    /// Replica → primary: `previous` is not what it has. `history`: the last position of each view in its log, newest first, bounded in number (none of a replica that has given
+    /// its copy up); nothing at or before `floor` can be cut; `stable`: the newest entry that it knows to be stable (the default: it can name none); `contents` as they are.
     Mismatch { view: View, last: EntryId, history: Vec<EntryId>, floor: Position, stable: EntryId, contents: Contents },
     /// Primary → joiner: forget everything; entries will follow on `from`, rows come in slices. `state`: an encoded [`crate::TxnTable`] at `from`.
     CopyBegin { view: View, copy: u64, from: EntryId, stable: Position, history: Vec<EntryId>, state: Bytes },
@@ -85,6 +85,24 @@ pub enum Message {
     CopySlice { view: View, copy: u64, number: u32, at: Position, rows: Bytes, last: bool },
     /// Joiner → primary: this slice is in (on disk, at `fsync`); `None`: ready for the first. The last slice is answered when the copy is whole (on disk).
     CopyTaken { view: View, copy: u64, number: Option<u32> },
+    /// Primary → joiner: the rows there are damaged (rule 79): forget everything, a copy will follow. `copy`: the newest
+    /// copy that was begun for it in this view (0: none).
+    Discard { view: View, copy: u64 },
+}
+
+impl Message {
+    /// In which it was said.
+    pub fn view(&self) -> View {
+        match self {
+            Message::Append { view, .. }
+            | Message::Acknowledge { view, .. }
+            | Message::Mismatch { view, .. }
+            | Message::CopyBegin { view, .. }
+            | Message::CopySlice { view, .. }
+            | Message::CopyTaken { view, .. }
+            | Message::Discard { view, .. } => *view,
+        }
+    }
 }
 
 /// What goes into the node's redo log, in this order; restart reads it back in order. A record may be there more than once after a restart of a copy.
@@ -179,6 +197,8 @@ pub enum Output {
         member: Member,
         stable: EntryId,
     },
+    /// The primary knows the rows here to be damaged, and nobody counts on them: [`super::Replica::discard`] is to be called.
+    Damaged,
     /// The role, or the view, has changed.
     Role {
         role: Role,

@@ -79,6 +79,8 @@ pub struct Replica {
     disk: Disk,
     stable: Position,
     contents: Contents,
+    /// It takes part in nothing, since this view.
+    stopped: Option<View>,
     /// A restart would find the contents whole.
     whole_on_disk: bool,
     following: Following,
@@ -117,6 +119,7 @@ impl Replica {
             history,
             stable: restored.stable,
             contents: restored.contents,
+            stopped: None,
             whole_on_disk: restored.contents == Contents::Whole,
             following: Following::default(),
             leading: None,
@@ -134,6 +137,9 @@ impl Replica {
             return;
         }
         self.assignment = Some(assignment.clone());
+        if self.stopped.is_some() {
+            return;
+        }
         if assignment.view < self.view {
             return; // a primary of a newer view was here before its assignment
         }
@@ -189,6 +195,9 @@ impl Replica {
     }
 
     pub fn on_message(&mut self, now: Duration, from: Member, message: Message, out: &mut Outbox) {
+        if let Some(since) = self.stopped {
+            return self.on_message_stopped(from, &message, since, out);
+        }
         match message {
             Message::Append { view, version, previous, entries, stable } => {
                 if self.follows(from, view, Some(version), out) {
@@ -216,6 +225,11 @@ impl Replica {
                     self.on_mismatch(now, from, last, &history, floor, contents, out);
                 }
             }
+            Message::Discard { view, copy } => {
+                if self.follows(from, view, None, out) && self.may_discard() && copy == self.following.newest_copy {
+                    out.push(Output::Damaged);
+                }
+            }
             Message::CopyTaken { view, copy, number } => {
                 if view == self.view {
                     self.on_copy_taken(now, from, copy, number, out);
@@ -227,6 +241,10 @@ impl Replica {
     /// The redo log is on disk as far as the record with this number ([`Output::Log`]).
     pub fn on_durable(&mut self, now: Duration, number: u64, out: &mut Outbox) {
         let reached = self.disk.on_durable(number);
+        if self.stopped.is_some() {
+            self.whole_on_disk |= reached.whole;
+            return;
+        }
         if self.leading.is_some() {
             self.whole_on_disk |= reached.whole;
             self.advance(out);
@@ -237,6 +255,9 @@ impl Replica {
 
     /// Time has passed: heartbeats, what was lost is sent again. To be called every [`Limits::heartbeat`] or so.
     pub fn on_tick(&mut self, now: Duration, out: &mut Outbox) {
+        if self.stopped.is_some() {
+            return;
+        }
         if self.leading.is_some() {
             self.tick_primary(now, out);
         } else {
@@ -276,19 +297,29 @@ impl Replica {
         self.stable
     }
 
+    /// The entry at this place, as far as it is known.
+    pub fn entry(&self, at: Position) -> Option<EntryId> {
+        self.history.id_at(at)
+    }
+
     pub fn contents(&self) -> Contents {
         self.contents
     }
 
     /// Whether the control plane counts this process among those that have everything.
     pub fn is_in_sync(&self) -> bool {
-        self.assignment.as_ref().is_some_and(|a| a.in_sync.contains(&self.me))
+        self.stopped.is_none() && self.assignment.as_ref().is_some_and(|a| a.in_sync.contains(&self.me))
     }
 
     /// Whether this follower is known to have all that was stable when the opening of this view was. Nothing gets stable without an in-sync member since. One that is in-sync had it anyway,
     /// unless its directory has gone back (rule 38): it must not answer reads before.
     pub fn is_current(&self) -> bool {
         self.following.is_current
+    }
+
+    /// The newest copy that was begun here in this view; 0: none.
+    pub fn newest_copy(&self) -> u64 {
+        self.following.newest_copy
     }
 
     /// Whether a copy is under way to here. A checkpoint then lets restart begin at the copy's [`LogRecord::Reset`], the newest one (see [`LogRecord::Anchor`]).
@@ -298,6 +329,11 @@ impl Replica {
 
     pub fn me(&self) -> Member {
         self.me
+    }
+
+    /// The newest that it knows.
+    pub fn assignment(&self) -> Option<&Assignment> {
+        self.assignment.as_ref()
     }
 
     /// Of the assignment that it knows.
@@ -320,20 +356,82 @@ impl Replica {
     /// forget.
     pub fn drop_contents(&mut self, now: Duration, state: Bytes, out: &mut Outbox) -> bool {
         let from = self.history.last();
-        let has = from.position.0 > 0 && self.contents == Contents::Whole;
+        let has = from.position.0 > 0 && (self.contents == Contents::Whole || self.stopped.is_some());
         let named = self.assignment.as_ref().is_none_or(|a| a.names(self.me) || a.primary == Some(self.me));
         if !has || named || self.role != Role::None {
             return false;
         }
+        self.forget_contents(now, state, out);
+        true
+    }
+
+    /// The rows here are damaged ([`Output::Damaged`]): as [`Replica::drop_contents`], where this replica is a joiner that
+    /// the control plane does not count. Its primary will find it empty, and bring a copy.
+    pub fn discard(&mut self, now: Duration, state: Bytes, out: &mut Outbox) -> bool {
+        let may = self.may_discard();
+        if may {
+            self.forget_contents(now, state, out);
+            self.set_role(Role::Follower, out);
+        }
+        may
+    }
+
+    /// The rows or the table here contradict the stream, or are damaged: this replica takes part in nothing any more
+    /// (rule 80). Its log is as good as before. It begins again ([`Output::Damaged`]) when a primary goes on without it:
+    /// one of a later view, or one that tells it to discard what it has.
+    pub fn stop(&mut self) {
+        self.stopped.get_or_insert(self.view);
+        self.leading = None;
+        self.role = Role::None;
+    }
+
+    /// A message for a replica that has stopped. Nothing was acknowledged since: so a primary of a later view does not
+    /// count it, and one of the same view does not if it has excluded it, or brings a copy.
+    fn on_message_stopped(&mut self, from: Member, message: &Message, since: View, out: &mut Outbox) {
+        let view = message.view();
+        let named = self.assignment.as_ref().filter(|a| a.view == view && a.primary == Some(from));
+        let Following { newest_copy, verified, .. } = self.following;
+        let knows = view > since
+            || match message {
+                Message::Discard { copy, .. } => *copy == newest_copy,
+                // Not one that is late, as everywhere.
+                Message::CopyBegin { copy, from: start, .. } => {
+                    *copy > newest_copy && verified.is_none_or(|has| start.position > has)
+                }
+                _ => false,
+            } && view == since;
+        if !knows || from == self.me || named.is_none() || self.is_counted() {
+            return;
+        }
+        if view > self.view {
+            self.turn(view, Some(from));
+        }
+        self.role = Role::Follower;
+        out.push(Output::Damaged);
+    }
+
+    fn is_counted(&self) -> bool {
+        self.assignment.as_ref().is_none_or(|a| a.in_sync.contains(&self.me) || a.view < self.view)
+    }
+
+    /// Whether nobody counts on what is here, as far as this replica knows. It cannot have been taken in without knowing:
+    /// no primary of this view asks for that before a copy has begun, and no other primary knows it as a joiner.
+    fn may_discard(&self) -> bool {
+        let has = self.contents == Contents::Whole || self.stopped.is_some();
+        self.role == Role::Follower && has && !self.is_counted()
+    }
+
+    fn forget_contents(&mut self, now: Duration, state: Bytes, out: &mut Outbox) {
+        let from = self.history.last();
         let history = self.history.views_from(from.position).collect();
         self.history = History::starting(from);
         self.stable = from.position;
         self.contents = Contents::Partial;
         self.whole_on_disk = false;
+        self.stopped = None;
         self.following = Following::default();
         self.disk.reset();
         self.write(now, LogRecord::Reset { from, stable: from.position, history, state }, None, out);
-        true
     }
 
     /// Bytes of entries in memory.

@@ -10,13 +10,17 @@
 //! asked, only an assignment ends the counting: it names the joiner in-sync, or it is of a newer version (the request
 //! was void) and does not, or of the same version and lists it nowhere any more (its process is gone).
 //!
+//! *Damaged.* A member whose rows are damaged is excluded by the caller ([`Replica::exclude`], rule 79), or says so itself ([`Replica::on_stopped`], rule 80): the control plane is
+//! asked to remove it from the in-sync set, and it is not asked to take it in again before a copy has begun for it. When
+//! it is in-sync no more it is told to discard what it has.
+//!
 //! An in-sync member that something has waited for since [`super::Limits::strike_after`], without any progress, is the
 //! control plane is asked to remove it from the in-sync set; later where what it has to do is long. Until the control
 //! plane has done so nothing is stable without it (rule 19).
 
 use super::Replica;
 use super::disk::Mark;
-use super::messages::{Contents, Entry, EntryId, LogRecord, Outbox, Output, Role};
+use super::messages::{Contents, Entry, EntryId, LogRecord, Message, Outbox, Output, Role};
 use super::peer::{Counting, Peer, Sender};
 use crate::Record;
 use bytes::Bytes;
@@ -34,11 +38,23 @@ pub(super) struct Leading {
     pub peers: Vec<Peer>,
     /// Copies begun so far.
     pub copies: u64,
+    /// Their rows are damaged, and no copy has begun for them since; when something was last done about it.
+    pub damaged: Vec<(Member, Duration)>,
 }
 
 impl Leading {
     pub fn peer(&mut self, member: Member) -> Option<&mut Peer> {
         self.peers.iter_mut().find(|peer| peer.member == member)
+    }
+
+    fn begin_copy(&mut self, now: Duration, member: Member, out: &mut Outbox) {
+        self.damaged.retain(|(damaged, _)| *damaged != member);
+        self.copies += 1;
+        let number = self.copies;
+        if let Some(peer) = self.peer(member) {
+            peer.counting_ends();
+            peer.start_copy(now, number, out);
+        }
     }
 }
 
@@ -73,7 +89,7 @@ impl Replica {
     /// Begins to lead the view that the assignment names.
     pub(super) fn lead(&mut self, now: Duration, out: &mut Outbox) {
         let opening = Position(self.history.last().position.0 + 1);
-        self.leading = Some(Leading { opening, peers: Vec::new(), copies: 0 });
+        self.leading = Some(Leading { opening, peers: Vec::new(), copies: 0, damaged: Vec::new() });
         self.meet_peers(now);
         self.set_role(Role::Opening, out);
         let id = EntryId { view: self.view, position: opening };
@@ -197,11 +213,7 @@ impl Replica {
             // It follows a copy that this primary has given up (it was sent away and came back).
             Contents::Partial if peer.copy.is_none() && !peer.whole => {
                 if role == Role::Primary && !peer.in_sync {
-                    leading.copies += 1;
-                    let number = leading.copies;
-                    if let Some(peer) = leading.peer(from) {
-                        peer.start_copy(now, number, out);
-                    }
+                    leading.begin_copy(now, from, out);
                 }
                 return;
             }
@@ -278,16 +290,12 @@ impl Replica {
         // What it has acknowledged is common, whether or not the views of it are still known here.
         let common = self.history.common(history).position.max(peer.received);
         peer.heard_at = now;
-        let partial = contents == Contents::Partial && copied_from.is_none();
+        let given_up = history.is_empty();
+        let partial = contents == Contents::Partial && (copied_from.is_none() || given_up);
         if partial || common < floor || common < base {
             // Entries cannot bring it up. In-sync members always have a common part with a primary, unless the primary lacks what is stable.
             if !peer.in_sync && self.role == Role::Primary {
-                leading.copies += 1;
-                let number = leading.copies;
-                if let Some(peer) = leading.peer(from) {
-                    peer.counting_ends();
-                    peer.start_copy(now, number, out);
-                }
+                leading.begin_copy(now, from, out);
             }
             return;
         }
@@ -313,8 +321,13 @@ impl Replica {
         }
         let (last, stable, limits) = (self.history.last().position, self.stable, self.limits);
         let (Some(leading), Some(assignment)) = (&mut self.leading, &self.assignment) else { return };
-        for peer in leading.peers.iter_mut().filter(|peer| !peer.in_sync) {
+        let Leading { peers, damaged, opening, .. } = leading;
+        for peer in peers.iter_mut().filter(|peer| !peer.in_sync) {
             if matches!(peer.counting, Counting::Requested { .. }) {
+                continue;
+            }
+            if damaged.iter().any(|(member, _)| *member == peer.member) {
+                peer.counting = Counting::No;
                 continue;
             }
             let fresh = now.saturating_sub(peer.heard_at) <= limits.resend * FRESH;
@@ -330,7 +343,7 @@ impl Replica {
                 }
                 peer.counting = Counting::Held;
             }
-            if has >= stable && stable >= peer.need && has >= leading.opening {
+            if has >= stable && stable >= peer.need && has >= *opening {
                 let (version, member) = (assignment.version, peer.member);
                 peer.counting = Counting::Requested { version, at: now };
                 out.push(Output::RequestJoin { version, member });
@@ -407,7 +420,58 @@ impl Replica {
                 out.push(Output::RequestStrike { version: sender.version, member: peer.member });
             }
         }
+        self.see_to_damaged(now, out);
         self.look_at_joiners(now, out);
         self.advance(out);
+    }
+
+    /// Primary: the rows of this member are damaged, and it is in-sync. `false`: it is not, so nobody can say what it
+    /// has, or this is known.
+    pub fn exclude(&mut self, now: Duration, member: Member, out: &mut Outbox) -> bool {
+        let in_sync = |leading: &mut Leading| leading.peer(member).is_some_and(|peer| peer.in_sync);
+        self.leading.as_mut().is_some_and(in_sync) && self.count_as_damaged(now, member, out)
+    }
+
+    /// Primary: this member has stopped (rule 80), after so many copies that were begun for it in this view. `false`: there
+    /// was another since, or this is known.
+    pub fn on_stopped(&mut self, now: Duration, member: Member, copy: u64, out: &mut Outbox) -> bool {
+        let same = |leading: &mut Leading| leading.peer(member).is_some_and(|peer| peer.copy_number == copy);
+        self.leading.as_mut().is_some_and(same) && self.count_as_damaged(now, member, out)
+    }
+
+    fn count_as_damaged(&mut self, now: Duration, member: Member, out: &mut Outbox) -> bool {
+        let Some(leading) = self.leading.as_mut().filter(|_| self.role == Role::Primary) else { return false };
+        if leading.damaged.iter().any(|(damaged, _)| *damaged == member) {
+            return false;
+        }
+        // Something is done at once.
+        leading.damaged.push((member, Duration::ZERO));
+        self.see_to_damaged(now, out);
+        true
+    }
+
+    /// Whether the rows of this member are damaged, and no copy has begun for it since.
+    pub fn is_excluded(&self, member: Member) -> bool {
+        self.leading.iter().flat_map(|leading| &leading.damaged).any(|(damaged, _)| *damaged == member)
+    }
+
+    /// What has not happened is asked for again.
+    fn see_to_damaged(&mut self, now: Duration, out: &mut Outbox) {
+        let Some(Sender { view, version, limits, .. }) = self.sender() else { return };
+        let Some(Leading { peers, damaged, .. }) = &mut self.leading else { return };
+        for (member, at) in damaged.iter_mut().filter(|(_, at)| now.saturating_sub(*at) >= limits.resend * 2) {
+            let Some(peer) = peers.iter().find(|peer| peer.member == *member) else { continue };
+            if !peer.in_sync && matches!(peer.counting, Counting::Requested { .. }) {
+                continue; // it may be taken in, and is removed again then
+            }
+            *at = now;
+            out.push(match peer.in_sync {
+                true => Output::RequestStrike { version, member: *member },
+                false => {
+                    let message = Message::Discard { view, copy: peer.copy_number };
+                    Output::Send { to: *member, message }
+                }
+            });
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! A version and postcard. Clocks are left out. What is remembered of finished transactions is written as differences (about 4 bytes for each, at most some 250 kB).
 //! Reading refuses what no table can be: it is checked against the invariants that the table asserts, so that bytes from a disk or a peer never bring one to fall.
 
+use super::chunks::Chunks;
 use super::memory::{COMMITS, Commits, TOMBSTONES, Tombstones, number};
 use super::record::{Outcome, is_sorted};
 use super::table::{Change, CutAt, Part, Prepared, Standing, TxnTable};
@@ -14,8 +15,9 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// Cuts came with 2.
-const VERSION: u8 = 2;
+/// Cuts came with 2, chunks with 3.
+const VERSION: u8 = 3;
+const WITHOUT_CHUNKS: u8 = 2;
 const WITHOUT_CUTS: u8 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -66,7 +68,8 @@ impl TxnTable {
             tombstones: self.tombstones.iter().map(|txn| numbers.difference(txn)).collect(),
         };
         let bytes = postcard::to_extend(&stored, vec![VERSION]).expect("a table can always be written");
-        postcard::to_extend(&self.cuts, bytes).expect("a table can always be written").into()
+        let bytes = postcard::to_extend(&self.cuts, bytes).expect("a table can always be written");
+        postcard::to_extend(&self.chunks.store(), bytes).expect("a table can always be written").into()
     }
 
     /// `None`: these bytes are no table. All clocks begin `now`.
@@ -75,8 +78,15 @@ impl TxnTable {
         let (stored, rest) = postcard::take_from_bytes::<Stored>(rest).ok()?;
         let (cuts, rest) = match *version {
             WITHOUT_CUTS => (VecDeque::new(), rest),
-            VERSION => postcard::take_from_bytes::<VecDeque<CutAt>>(rest).ok()?,
+            WITHOUT_CHUNKS | VERSION => postcard::take_from_bytes::<VecDeque<CutAt>>(rest).ok()?,
             _ => return None,
+        };
+        let (chunks, rest) = match *version {
+            VERSION => {
+                let (chunks, rest) = postcard::take_from_bytes(rest).ok()?;
+                (Chunks::restore(chunks, stored.stable, stored.last)?, rest)
+            }
+            _ => (Chunks::default(), rest),
         };
         let grows = |(a, b): (&CutAt, &CutAt)| a.at < b.at && b.at > stored.stable;
         let sound = cuts.iter().zip(cuts.iter().skip(1)).all(grows) && cuts.iter().all(|c| c.at <= stored.last);
@@ -95,6 +105,7 @@ impl TxnTable {
             commits: Commits::restore(&times, &stored.floors, stored.floorless)?,
             tombstones: Tombstones::default(),
             cuts,
+            chunks,
             ..TxnTable::default()
         };
         let mut numbers = Numbers::default();

@@ -6,6 +6,7 @@
 //! | `table` | the transaction table: entries, stable positions and cuts in, effects on rows and answers out |
 //! | `questions` | what a primary asks its table before it takes or answers something, and what there is to do on its own |
 //! | `memory` | what is remembered of finished transactions, bounded |
+//! | `chunks` | what large transactions have written so far |
 //! | `encoding` | the table as bytes, for copies and checkpoints |
 //! | `decision` | the rule by which an outcome is decided |
 //! | `takeover` | closing a transaction: questions, outcome, confirmations, forgetting; by its coordinator or by who takes over |
@@ -31,6 +32,7 @@
 //! - A process that is dead for the control plane is heard no more (rule 21), and its locks go before
 //!   [`TxnTable::orphans`] is asked.
 
+mod chunks;
 mod decision;
 mod encoding;
 mod memory;
@@ -44,6 +46,6 @@ mod tests;
 
 pub use decision::Decision;
 pub use questions::{Contradiction, Known, Orphans, Told, Undecided};
-pub use record::{Outcome, Record};
-pub use table::{Effect, TxnTable, Vote};
+pub use record::{Counted, Outcome, Record};
+pub use table::{Effect, TxnTable, Vote, Writes};
 pub use takeover::{Closing, Pace, Step};

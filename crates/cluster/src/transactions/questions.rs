@@ -5,7 +5,8 @@
 
 use super::record::{Outcome, Record};
 use super::safeguards::{Safeguard, off};
-use super::table::{Effect, Part, Standing, TxnTable, Vote};
+use super::table::{Effect, Part, Standing, TxnTable, Vote, chunk_effect};
+use bytes::Bytes;
 use rauk_types::{GroupId, Position, ProcessId, Timestamp, TxnId};
 use std::time::Duration;
 
@@ -209,7 +210,7 @@ impl TxnTable {
         txns
     }
 
-    /// All that stands pending beside the rows, as [`Effect::Adopt`] in the order of the stream: to be adopted after a restart or a copy.
+    /// All that stands pending beside the rows, as [`Effect::Chunk`] and [`Effect::Adopt`] in the order of the stream: to be adopted after a restart or a copy.
     pub fn pending(&self) -> Vec<Effect> {
         let mut pending: Vec<(Position, Effect)> = Vec::new();
         for (txn, standing) in &self.standing {
@@ -223,10 +224,50 @@ impl TxnTable {
                     None => continue,
                 },
             };
-            pending.push((*at, Effect::Adopt { txn: *txn, least: *least, writes: writes.clone() }));
+            let number = self.chunks.next_number(*txn);
+            pending.push((*at, Effect::Adopt { txn: *txn, least: *least, number, writes: writes.clone() }));
         }
+        pending.extend(self.chunks.iter().map(|(txn, chunk)| (chunk.at, chunk_effect(txn, chunk))));
         pending.sort_unstable_by_key(|(at, _)| *at);
         pending.into_iter().map(|(_, effect)| effect).collect()
+    }
+
+    /// Of [`TxnTable::pending`] what belongs to transactions that no entry names.
+    pub fn open_chunks(&self) -> Vec<Effect> {
+        let mut open: Vec<(Position, Effect)> = self
+            .chunks
+            .iter()
+            .filter(|(txn, _)| !self.standing.contains_key(txn))
+            .map(|(txn, chunk)| (chunk.at, chunk_effect(txn, chunk)))
+            .collect();
+        open.sort_unstable_by_key(|(at, _)| *at);
+        open.into_iter().map(|(_, effect)| effect).collect()
+    }
+
+    /// What the naming entry of a transaction rests on, to be proposed right before it; `None`: it has no chunks.
+    pub fn count(&self, txn: TxnId) -> Option<Record> {
+        let counts = self.chunks.counts(txn);
+        (!counts.is_empty()).then_some(Record::Count { txn, counts })
+    }
+
+    /// Whether the transaction has chunks that no entry names.
+    pub fn has_open_chunks(&self, txn: TxnId) -> bool {
+        !self.standing.contains_key(&txn) && !self.chunks.of(txn).is_empty()
+    }
+
+    /// The writes of a transaction's chunks, by number.
+    pub fn chunks_of(&self, txn: TxnId) -> Vec<(u32, Bytes)> {
+        self.chunks.of(txn).iter().map(|chunk| (chunk.number, chunk.writes.clone())).collect()
+    }
+
+    /// Bytes of chunks that stand.
+    pub fn chunk_bytes(&self) -> usize {
+        self.chunks.bytes()
+    }
+
+    /// The same, with those of chunks that would stand again after a cut: what the table keeps in memory.
+    pub fn kept_chunk_bytes(&self) -> usize {
+        self.chunks.kept_bytes()
     }
 
     /// The commit time of a transaction of this group alone whose entry is not known to be stable. A replica that

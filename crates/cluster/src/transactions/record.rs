@@ -35,6 +35,24 @@ pub enum Record {
     Forget { txns: Vec<TxnId> },
     /// Everything that commits at or before `time` here is decided before this entry (rule 27). `view`: that of the entry.
     Cut { time: Timestamp, view: View },
+    /// What a large transaction has written so far (rule 63). `series`: chunks of one series come after one another and
+    /// are taken back from the last on; `number`: of those that stand, from 0 on.
+    Chunk { txn: TxnId, series: u16, number: u32, writes: Bytes },
+    /// Of this series only so many chunks stand (rule 65).
+    Back { txn: TxnId, series: u16, left: u32 },
+    /// What stands, said before the commit or prepare that rests on it (rule 64).
+    Count { txn: TxnId, counts: Vec<Counted> },
+    /// Every replica tells the digests of its rows as they are at this place (rule 78).
+    Compare,
+}
+
+/// The chunks of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    pub series: u16,
+    pub chunks: u32,
+    /// Of their bytes.
+    pub digest: u32,
 }
 
 /// [`Record`] as it is read: the writes still lie in the bytes. The same variants and fields in the same order.
@@ -47,12 +65,19 @@ enum Borrowed<'a> {
     Fence { txn: TxnId },
     Forget { txns: Vec<TxnId> },
     Cut { time: Timestamp, view: View },
+    Chunk { txn: TxnId, series: u16, number: u32, writes: &'a [u8] },
+    Back { txn: TxnId, series: u16, left: u32 },
+    Count { txn: TxnId, counts: Vec<Counted> },
+    Compare,
 }
 
 /// Where these stand among the variants.
 const DECIDE: u8 = 3;
 const FORGET: u8 = 5;
 const CUT: u8 = 6;
+const CHUNK: u8 = 7;
+const BACK: u8 = 8;
+const COMPARE: u8 = 10;
 
 impl Record {
     /// Whether these bytes are a cut, if they are a record.
@@ -60,14 +85,17 @@ impl Record {
         bytes.starts_with(&[VERSION, CUT])
     }
 
-    /// Whether these bytes say what follows a decision, for which no client waits, if they are a record.
-    pub fn is_aftermath(bytes: &[u8]) -> bool {
-        bytes.starts_with(&[VERSION, DECIDE]) || bytes.starts_with(&[VERSION, FORGET])
+    /// Whether somebody waits for the entry with these bytes, if they are a record: nobody does for what follows a
+    /// decision, for chunks, and for a comparison.
+    pub fn is_waited_for(bytes: &[u8]) -> bool {
+        !matches!(bytes, [VERSION, DECIDE | FORGET | CHUNK | BACK | COMPARE, ..])
     }
 
     pub fn encode(&self) -> Bytes {
         let writes = match self {
-            Record::Commit { writes, .. } | Record::Prepare { writes, .. } => writes.len(),
+            Record::Commit { writes, .. } | Record::Prepare { writes, .. } | Record::Chunk { writes, .. } => {
+                writes.len()
+            }
             _ => 0,
         };
         let mut bytes = Vec::with_capacity(writes + 48);
@@ -95,6 +123,12 @@ impl Record {
             Borrowed::Fence { txn } => Record::Fence { txn },
             Borrowed::Forget { txns } => Record::Forget { txns },
             Borrowed::Cut { time, view } => Record::Cut { time, view },
+            Borrowed::Chunk { txn, series, number, writes } => {
+                Record::Chunk { txn, series, number, writes: bytes.slice_ref(writes) }
+            }
+            Borrowed::Back { txn, series, left } => Record::Back { txn, series, left },
+            Borrowed::Count { txn, counts } => Record::Count { txn, counts },
+            Borrowed::Compare => Record::Compare,
         })
     }
 }

@@ -13,11 +13,12 @@
 //! # Invariants
 //! - Equal streams with equal stable positions give equal tables, apart from such facts and from clocks.
 //! - A transaction has one outcome. A commit is decided only where its prepare is in the stream, never before its least time.
-//! - `writes` are kept exactly while they stand pending beside the rows.
+//! - `writes` and chunks are kept exactly while they stand pending beside the rows.
 //! - Nothing stable is cut.
 //!
 //! An entry that breaks these was written by a primary whose code is wrong: an assertion.
 
+use super::chunks::{Chunk, Chunks};
 use super::memory::{Commits, Tombstones};
 use super::record::{Outcome, Record, is_sorted};
 use super::safeguards::{Safeguard, off};
@@ -25,22 +26,36 @@ use bytes::Bytes;
 use rauk_types::{GroupId, Position, Timestamp, TxnId, View};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+
+/// What a transaction has written in a group: its chunks, and what its naming entry has.
+pub type Writes = SmallVec<[Bytes; 1]>;
 
 /// What happens to the group's rows, in this order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// The transaction's writes stand beside the rows from now on: it may commit at `least` or later. On the primary that wrote the entry they do already.
-    Adopt { txn: TxnId, least: Timestamp, writes: Bytes },
+    /// `number`: behind those of its chunks, which came before.
+    Adopt { txn: TxnId, least: Timestamp, number: u32, writes: Bytes },
     /// The writes are the newest committed version at `time`.
-    Commit { txn: TxnId, time: Timestamp, writes: Bytes },
+    Commit { txn: TxnId, time: Timestamp, writes: Writes },
     /// Pending versions and locks go. Also when only its locks are here, or nothing.
     Abort { txn: TxnId },
     /// What was asked about can be answered now (the record that the answer rests on is stable). Comes whether or not somebody has asked.
     Answer { txn: TxnId, vote: Vote },
     /// An outcome is on all in-sync replicas: the participant has confirmed it (rule 8).
     Confirmed { txn: TxnId },
+    /// A chunk stands beside the rows. Nobody sees it before the transaction is adopted.
+    Chunk { txn: TxnId, series: u16, number: u32, writes: Bytes },
+    /// The chunks of this series with this number and above do not stand any more.
+    Back { txn: TxnId, series: u16, number: u32 },
+    /// The rows are to be compared with those of other replicas, as they are when all that is committed or is the entry
+    /// of a single group up to here has committed, and nothing else (rule 78).
+    Compare { at: Position },
+    /// The stream and what is here do not fit together: this replica must not go on (rule 64).
+    Wrong { what: String },
 }
 
 /// What one participant says about a transaction.
@@ -119,6 +134,19 @@ pub struct TxnTable {
     pub(super) writes_bytes: usize,
     /// Cuts of the stream, in its order: the newest that is stable, and those behind it.
     pub(super) cuts: VecDeque<CutAt>,
+    pub(super) chunks: Chunks,
+}
+
+/// All that the transaction has written here, which is decided.
+fn whole(chunks: &mut Chunks, txn: TxnId, last: Bytes) -> Writes {
+    let mut writes: Writes = chunks.take(txn).into_iter().map(|chunk| chunk.writes).collect();
+    writes.push(last);
+    writes
+}
+
+pub(super) fn chunk_effect(txn: TxnId, chunk: &Chunk) -> Effect {
+    let Chunk { series, number, writes, .. } = chunk;
+    Effect::Chunk { txn, series: *series, number: *number, writes: writes.clone() }
 }
 
 /// A cut's place in the stream.
@@ -139,17 +167,41 @@ impl TxnTable {
         self.last = position;
         self.forgotten_before(record, effects);
         let change = match record {
-            Record::Opening => return,
+            Record::Opening => return self.void_open_chunks(position, effects),
             Record::Cut { time, view } => {
                 self.cuts.push_back(CutAt { at: position, time: *time, view: *view });
                 self.trim_cuts();
+                return;
+            }
+            Record::Chunk { txn, series, number, writes } => {
+                return self.on_chunk(position, *txn, (*series, *number), writes, effects);
+            }
+            Record::Back { txn, series, left } => {
+                if let Some(number) = self.chunks.on_back(position, *txn, *series, *left) {
+                    effects.push(Effect::Back { txn: *txn, series: *series, number });
+                }
+                return self.chunks.on_stable(self.stable);
+            }
+            Record::Count { txn, counts } => {
+                let here = self.chunks.counts(*txn);
+                if here != *counts {
+                    let what = format!("transaction {} has chunks {counts:?}, and here {here:?}", txn.0);
+                    effects.push(Effect::Wrong { what });
+                }
+                return;
+            }
+            Record::Compare => {
+                if self.has_all_decisions() {
+                    effects.push(Effect::Compare { at: position });
+                }
                 return;
             }
             Record::Commit { txn, time, writes } => {
                 assert!(self.may_prepare(*txn), "transaction {} commits twice", txn.0);
                 self.writes_bytes += writes.len();
                 self.standing.insert(*txn, Standing::Alone { at: position, time: *time, writes: writes.clone() });
-                effects.push(Effect::Adopt { txn: *txn, least: *time, writes: writes.clone() });
+                let number = self.chunks.next_number(*txn);
+                effects.push(Effect::Adopt { txn: *txn, least: *time, number, writes: writes.clone() });
                 Change::Commit(*txn)
             }
             Record::Prepare { txn, participants, least, writes } => {
@@ -165,7 +217,8 @@ impl TxnTable {
                 let part = Part { prepared: Some(prepared), since: now, ..Part::default() };
                 self.standing.insert(*txn, Standing::Part(Box::new(part)));
                 self.undecided.insert(position, *txn);
-                effects.push(Effect::Adopt { txn: *txn, least: *least, writes: writes.clone() });
+                let number = self.chunks.next_number(*txn);
+                effects.push(Effect::Adopt { txn: *txn, least: *least, number, writes: writes.clone() });
                 Change::Prepare(*txn)
             }
             Record::Decide { txn, outcome } => {
@@ -176,6 +229,7 @@ impl TxnTable {
                 assert!(!self.standing.contains_key(txn), "transaction {} is fenced and has a record", txn.0);
                 let part = Part { fence: Some(position), since: now, ..Part::default() };
                 self.standing.insert(*txn, Standing::Part(Box::new(part)));
+                self.chunks.on_void(position, |with| with == *txn);
                 effects.push(Effect::Abort { txn: *txn });
                 Change::Fence(*txn)
             }
@@ -213,6 +267,7 @@ impl TxnTable {
                 assert!(!self.tombstones.contains(txn), "transaction {} was committed and is aborted", txn.0);
                 let part = Part { outcome: Some(outcome), decided: Some(position), since: now, ..Part::default() };
                 self.standing.insert(txn, Standing::Part(Box::new(part)));
+                self.chunks.on_void(position, |with| with == txn);
                 effects.push(Effect::Abort { txn });
                 return;
             }
@@ -246,6 +301,7 @@ impl TxnTable {
                 }
                 if let Some(writes) = prepared.writes.take() {
                     self.writes_bytes -= writes.len();
+                    let writes = whole(&mut self.chunks, txn, writes);
                     effects.push(match outcome {
                         Outcome::Committed(time) => Effect::Commit { txn, time, writes },
                         Outcome::Aborted => Effect::Abort { txn },
@@ -287,6 +343,7 @@ impl TxnTable {
     }
 
     fn settle(&mut self, effects: &mut Vec<Effect>) {
+        self.chunks.on_stable(self.stable);
         while self.unstable.front().is_some_and(|(position, _)| *position <= self.stable) {
             let (_, change) = self.unstable.pop_front().expect("just seen");
             match change {
@@ -298,6 +355,7 @@ impl TxnTable {
                     if !off(Safeguard::CommitRemembered) {
                         self.commits.add(txn, time);
                     }
+                    let writes = whole(&mut self.chunks, txn, writes);
                     effects.push(Effect::Commit { txn, time, writes });
                     effects.push(Effect::Answer { txn, vote: Vote::Decided(Outcome::Committed(time)) });
                 }
@@ -336,6 +394,7 @@ impl TxnTable {
         while self.cuts.back().is_some_and(|cut| cut.at > after) {
             self.cuts.pop_back();
         }
+        let mut reopened = self.chunks.on_cut(after);
         while self.unstable.back().is_some_and(|(position, _)| *position > after) {
             let (position, change) = self.unstable.pop_back().expect("just seen");
             match change {
@@ -344,6 +403,7 @@ impl TxnTable {
                         unreachable!("a commit of one group stands until it is stable");
                     };
                     self.writes_bytes -= writes.len();
+                    reopened.insert(txn);
                     effects.push(Effect::Abort { txn });
                 }
                 Change::Prepare(txn) => {
@@ -357,6 +417,7 @@ impl TxnTable {
                         None => {
                             let writes = part.prepared.and_then(|p| p.writes).expect("undecided: they are pending");
                             self.writes_bytes -= writes.len();
+                            reopened.insert(txn);
                             effects.push(Effect::Abort { txn });
                         }
                     }
@@ -375,6 +436,42 @@ impl TxnTable {
                 }
             }
         }
+        reopened.retain(|txn| !self.standing.contains_key(txn));
+        for txn in reopened {
+            // What stands of it is what the remaining entries say.
+            if !effects.contains(&Effect::Abort { txn }) {
+                effects.push(Effect::Abort { txn });
+            }
+            effects.extend(self.chunks.of(txn).iter().map(|chunk| chunk_effect(txn, chunk)));
+        }
+    }
+
+    /// A chunk's entry.
+    fn on_chunk(
+        &mut self,
+        position: Position,
+        txn: TxnId,
+        place: (u16, u32),
+        writes: &Bytes,
+        effects: &mut Vec<Effect>,
+    ) {
+        let numbered = match self.may_prepare(txn) {
+            true => self.chunks.on_chunk(position, txn, place, writes),
+            false => Err(format!("a chunk of transaction {}, which has ended or is prepared", txn.0)),
+        };
+        effects.push(match numbered {
+            Ok(number) => Effect::Chunk { txn, series: place.0, number, writes: writes.clone() },
+            Err(what) => Effect::Wrong { what },
+        });
+        self.chunks.on_stable(self.stable);
+    }
+
+    /// A view opens: chunks that no entry names are void (rule 66).
+    fn void_open_chunks(&mut self, position: Position, effects: &mut Vec<Effect>) {
+        let standing = &self.standing;
+        let is_open = |txn| !standing.contains_key(&txn);
+        effects.extend(self.chunks.on_void(position, is_open).into_iter().map(|txn| Effect::Abort { txn }));
+        self.chunks.on_stable(self.stable);
     }
 
     fn decision_is_cut(&mut self, txn: TxnId, position: Position) {
@@ -406,6 +503,16 @@ impl TxnTable {
         time == Timestamp::ZERO || self.cuts.iter().any(|cut| cut.time >= time && cut.view >= view)
     }
 
+    /// Whether no commit was decided here whose entry was cut: its rows have committed here and nowhere else, for all
+    /// that the stream says.
+    fn has_all_decisions(&self) -> bool {
+        let is_known = |txn| match self.standing.get(txn) {
+            Some(Standing::Part(part)) => matches!(part.outcome, Some(Outcome::Committed(_))),
+            _ => false,
+        };
+        !self.undecided.values().any(is_known)
+    }
+
     /// Whether something that may commit at or before `time` is not decided in the stream.
     pub fn is_open_before(&self, time: Timestamp) -> bool {
         self.undecided.values().any(|txn| match self.standing.get(txn) {
@@ -422,6 +529,7 @@ impl TxnTable {
     pub fn bytes(&self) -> usize {
         let each = size_of::<(TxnId, Standing)>() * 4 / 3 + size_of::<Part>() + 16;
         self.writes_bytes
+            + self.chunks.kept_bytes()
             + self.standing.len() * each
             + self.unstable.len() * size_of::<(Position, Change)>()
             + self.undecided.len() * 24

@@ -8,6 +8,8 @@ use crate::schema::{Column, Schema, Table};
 use crate::tree::feature::{Feature, Features};
 use crate::tree::visit::{Node, walk};
 use crate::tree::{Body, Expr, Item, Query, Source, Statement};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
 
 pub struct Evidence<'a> {
     pub statement: &'a Statement,
@@ -174,7 +176,7 @@ pub fn begins(expr: &Expr, with: &[&str]) -> bool {
     matches!(expr, Expr::Form { form, .. } if with.iter().any(|start| form.starts_with(start)))
 }
 
-/// Rows that are compared each with each at most.
+/// Different rows that are compared each with each at most.
 const PAIRED: usize = 8000;
 
 impl Evidence<'_> {
@@ -225,36 +227,74 @@ impl Evidence<'_> {
     }
 }
 
+/// What is asked of two values of a column, once: rows are compared each with each, and have few different values.
+struct Asked<'a> {
+    go: &'a dyn Fn(usize, &Cell, &Cell) -> bool,
+    answers: RefCell<HashMap<(usize, &'a Cell, &'a Cell), bool>>,
+}
+
+impl<'a> Asked<'a> {
+    fn new(go: &'a dyn Fn(usize, &Cell, &Cell) -> bool) -> Asked<'a> {
+        Asked { go, answers: RefCell::default() }
+    }
+
+    /// The values of the two rows are the same, or go with each other.
+    fn same(&self, a: &'a Row, b: &'a Row) -> bool {
+        let goes = |at, x, y| *self.answers.borrow_mut().entry((at, x, y)).or_insert_with(|| (self.go)(at, x, y));
+        a.len() == b.len() && a.iter().zip(b).enumerate().all(|(at, (x, y))| x == y || goes(at, x, y))
+    }
+}
+
 /// Each row of either side has one on the other side: what differs in its last digits is merged by one of them.
 fn merged_rows_go(reference: &[Row], rauk: &[Row], go: &dyn Fn(usize, &Cell, &Cell) -> bool) -> bool {
-    let same =
-        |a: &Row, b: &Row| a.len() == b.len() && a.iter().zip(b).enumerate().all(|(at, (x, y))| x == y || go(at, x, y));
+    let asked = Asked::new(go);
+    let (reference, rauk) = (counted(reference), counted(rauk));
     reference.len().max(rauk.len()) <= PAIRED
-        && reference.iter().all(|a| rauk.iter().any(|b| same(a, b)))
-        && rauk.iter().all(|b| reference.iter().any(|a| same(a, b)))
+        && reference.keys().all(|a| rauk.keys().any(|b| asked.same(a, b)))
+        && rauk.keys().all(|b| reference.keys().any(|a| asked.same(a, b)))
 }
 
 fn rows_go(reference: &[Row], rauk: &[Row], go: &dyn Fn(usize, &Cell, &Cell) -> bool) -> bool {
-    if reference.len() != rauk.len() || reference.len() > PAIRED {
+    if reference.len() != rauk.len() {
         return false;
     }
-    let same =
-        |a: &Row, b: &Row| a.len() == b.len() && a.iter().zip(b).enumerate().all(|(at, (x, y))| x == y || go(at, x, y));
-    let mut left: Vec<&Row> = rauk.iter().collect();
+    let (mut others, mut left) = (counted(reference), counted(rauk));
     // Rows that are the same find each other first, so that none takes the partner of another one.
-    let mut others: Vec<&Row> = Vec::new();
-    for row in reference {
-        match left.iter().position(|other| *other == row) {
-            Some(at) => drop(left.swap_remove(at)),
-            None => others.push(row),
+    for (row, count) in &mut others {
+        if let Some(same) = left.get_mut(row) {
+            let both = *count.min(same);
+            *count -= both;
+            *same -= both;
         }
     }
-    others.into_iter().all(|row| {
-        // Of several that it goes with, the nearest.
-        let going = left.iter().enumerate().filter(|(_, other)| same(row, other));
-        let nearest = going.min_by(|(_, a), (_, b)| distance(row, a).total_cmp(&distance(row, b))).map(|(at, _)| at);
-        nearest.map(|at| left.swap_remove(at)).is_some()
-    })
+    others.retain(|_, count| *count > 0);
+    left.retain(|_, count| *count > 0);
+    let asked = Asked::new(go);
+    others.len().max(left.len()) <= PAIRED
+        && others.into_iter().all(|(row, mut count)| {
+            // Of several that it goes with, the nearest.
+            let mut going: Vec<(&Row, &mut usize)> = left
+                .iter_mut()
+                .filter(|(other, count)| **count > 0 && asked.same(row, other))
+                .map(|(r, c)| (*r, c))
+                .collect();
+            going.sort_by(|(a, _), (b, _)| distance(row, a).total_cmp(&distance(row, b)));
+            for (_, others) in going {
+                let both = count.min(*others);
+                count -= both;
+                *others -= both;
+            }
+            count == 0
+        })
+}
+
+/// Rows that are the same are one, with their number.
+fn counted(rows: &[Row]) -> BTreeMap<&Row, usize> {
+    let mut counts = BTreeMap::new();
+    for row in rows {
+        *counts.entry(row).or_default() += 1;
+    }
+    counts
 }
 
 /// How far the numbers of two rows are from each other.
@@ -265,4 +305,25 @@ fn distance(row: &Row, other: &Row) -> f64 {
 
 pub fn number(cell: &Cell) -> Option<f64> {
     std::str::from_utf8(cell.as_ref()?).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_find_those_that_they_go_with() {
+        let rows = |cells: &[&str]| cells.iter().map(|cell| vec![Some(cell.as_bytes().to_vec())]).collect::<Vec<Row>>();
+        let near =
+            |_: usize, a: &Cell, b: &Cell| matches!((number(a), number(b)), (Some(a), Some(b)) if (a - b).abs() <= 1.0);
+        let go = |a: &[&str], b: &[&str]| rows_go(&rows(a), &rows(b), &near);
+        assert!(go(&["2", "2", "2", "9"], &["9", "2", "3", "2"]));
+        assert!(!go(&["1", "1", "9"], &["1", "9", "9"]));
+        assert!(!go(&["1"], &["1", "1"]));
+        // As many as there may be in a product of tables.
+        assert!(go(&["1"; 20_000], &["2"; 20_000]));
+        assert!(!go(&["1"; 20_000], &["3"; 20_000]));
+        assert!(merged_rows_go(&rows(&["1", "2", "2"]), &rows(&["2", "3"]), &near));
+        assert!(!merged_rows_go(&rows(&["1", "2"]), &rows(&["2", "4"]), &near));
+    }
 }

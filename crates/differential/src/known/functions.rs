@@ -4,12 +4,17 @@ use super::evidence::{begins, is_null};
 use super::layers;
 use super::names::Names;
 use super::words::{Step, each, is_aggregate, reworded, wrap};
-use crate::generate::forms::BITS;
+use crate::generate::forms::{BITS, CHOICES};
 use crate::schema::Column;
 use crate::tree::{Body, Class, Expr, Query, Source, Statement};
 
-pub(super) const WORDS: &[fn(&mut Statement, &Names<'_>) -> bool] =
-    &[functions, least_dates, least_whole_dates, bits_in_texts, numbers_of_groups];
+type Change = fn(&mut Statement, &Names<'_>) -> bool;
+
+pub(super) const WORDS: &[Change] =
+    &[functions, least_dates, least_whole_dates, bits_in_texts, numbers_of_groups, counts_of_lists];
+
+/// For zero dates that are the least of a group.
+pub(super) const LEAST_DATES: &[Change] = &[least_dates, least_whole_dates];
 
 pub(super) fn functions(statement: &mut Statement, names: &Names) -> bool {
     // Before NULLIF is in other words.
@@ -33,8 +38,8 @@ pub(super) fn functions(statement: &mut Statement, names: &Names) -> bool {
                 ("HOUR({0})", "(HOUR({0}) + 0)"),
                 // Counted in signed numbers.
                 ("SEC_TO_TIME({0})", "SEC_TO_TIME(CAST({0} AS DECIMAL(30,0)))"),
-                // A BIT or a year zero makes no valid JSON there.
-                ("JSON_LENGTH(JSON_ARRAYAGG({0}))", "JSON_LENGTH(JSON_ARRAYAGG({0} + 0))"),
+                // A BIT or a year zero makes no valid JSON there, nor does an array that is cut at group_concat_max_len.
+                ("JSON_LENGTH(JSON_ARRAYAGG({0}))", "NULLIF(COUNT(CASE WHEN {0} IS NULL THEN 1 ELSE 1 END), 0)"),
                 // Taken for shorter than it is.
                 ("YEARWEEK({0})", "(YEARWEEK({0}) + 0)"),
                 ("TIMESTAMP({0}, {1})", "TIMESTAMP({0}, TIME({1}))"),
@@ -159,43 +164,118 @@ fn least_dates_but(statement: &mut Statement, but: &[&str]) -> bool {
     })
 }
 
-/// The bytes of a BIT in a text, where NULLIF, GREATEST or a choice gives it. MariaDB has its digits there, and its bytes
-/// of the column alone.
+/// How many texts a list has that GROUP_CONCAT makes. Where a choice in a subquery asks for it for one row of the block
+/// around and not for the one before, MariaDB has a DISTINCT count of the rows before.
+fn counts_of_lists(statement: &mut Statement, _: &Names) -> bool {
+    reworded(
+        statement,
+        &[
+            (
+                "COUNT(DISTINCT {0})",
+                "COALESCE(LENGTH(GROUP_CONCAT(DISTINCT {0})) \
+                 - LENGTH(REPLACE(GROUP_CONCAT(DISTINCT {0}), ',', '')) + 1, 0)",
+            ),
+            (
+                "COUNT(DISTINCT {0}, {1})",
+                "COALESCE(LENGTH(GROUP_CONCAT(DISTINCT {0}, '-', {1})) \
+                 - LENGTH(REPLACE(GROUP_CONCAT(DISTINCT {0}, '-', {1}), ',', '')) + 1, 0)",
+            ),
+        ],
+    )
+}
+
+/// The bytes of a BIT in a text, where NULLIF, GREATEST, MAX or a choice gives it. MariaDB has its digits there, and its
+/// bytes of the column alone.
 fn bits_in_texts(statement: &mut Statement, names: &Names) -> bool {
     let is_bit = |expr: &Expr| names.column(expr).is_some_and(|column| column.kind.sql.starts_with("BIT"));
     each(statement, &mut |expr| {
-        let Expr::Form { form, arguments, class: Class::Text } = expr else { return Step::Same };
-        if !form.starts_with("CONCAT") {
+        if !begins(expr, OF_BYTES) {
             return Step::Same;
         }
+        let Expr::Form { arguments, .. } = expr else { return Step::Same };
         let mut changed = Step::Same;
-        for argument in arguments {
-            let Expr::Form { form, arguments, .. } = argument else { continue };
-            let other = match *form {
-                "NULLIF({0}, {1})" if is_bit(&arguments[0]) => "IF({0} = {1}, NULL, CONCAT({0}))",
-                _ if !arguments.iter().all(is_bit) => continue,
-                "GREATEST({0}, {1})" => {
-                    "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL WHEN {0} > {1} THEN CONCAT({0}) ELSE CONCAT({1}) END"
-                }
-                "IFNULL({0}, {1})" | "COALESCE({0}, {1})" => "COALESCE(CONCAT({0}), CONCAT({1}))",
-                _ => continue,
-            };
-            *form = other;
+        for argument in arguments.iter_mut().filter(|argument| is_choice_of(argument, &is_bit)) {
+            as_bytes(argument, &is_bit);
             changed = Step::Changed;
         }
         changed
     })
 }
 
-/// The least of nothing but NULL has no type; it is a text to MariaDB.
+/// A choice among BITs, and NULL beside them.
+fn is_choice_of(expr: &Expr, is_bit: &dyn Fn(&Expr) -> bool) -> bool {
+    let is_value = |value: &Expr| is_bit(value) || is_choice_of(value, is_bit);
+    match expr {
+        Expr::Form { form: "MIN({0})" | "MAX({0})" | "NULLIF({0}, {1})", arguments, .. } => is_bit(&arguments[0]),
+        Expr::Form { form: "GREATEST({0}, {1})", arguments, .. } => arguments.iter().all(is_bit),
+        Expr::Form { arguments, .. } => {
+            let values = chosen(expr, arguments.iter());
+            values.iter().any(|value| is_value(value)) && values.iter().all(|value| is_null(value) || is_value(value))
+        }
+        _ => false,
+    }
+}
+
+/// What a choice gives, without its conditions; nothing if it is none.
+fn chosen<T>(expr: &Expr, arguments: impl Iterator<Item = T>) -> Vec<T> {
+    let Expr::Form { form, .. } = expr else { return Vec::new() };
+    let conditions = CHOICES.iter().find(|(choice, _)| choice == form).map_or(&[][..], |(_, conditions)| conditions);
+    arguments.zip(conditions).filter(|(_, is_condition)| !**is_condition).map(|(value, _)| value).collect()
+}
+
+/// A BIT, or a choice among them, as the text of its bytes.
+fn as_bytes(expr: &mut Expr, is_bit: &dyn Fn(&Expr) -> bool) {
+    if is_bit(expr) {
+        wrap(expr, "CONCAT({0})");
+        return;
+    }
+    let kind = expr.clone();
+    let Expr::Form { form, arguments, .. } = expr else { return };
+    match *form {
+        "MIN({0})" => *form = "MIN(CONCAT({0}))",
+        "MAX({0})" => *form = "MAX(CONCAT({0}))",
+        "NULLIF({0}, {1})" => *form = "IF({0} = {1}, NULL, CONCAT({0}))",
+        "GREATEST({0}, {1})" => {
+            *form =
+                "CASE WHEN {0} IS NULL OR {1} IS NULL THEN NULL WHEN {0} > {1} THEN CONCAT({0}) ELSE CONCAT({1}) END"
+        }
+        _ => chosen(&kind, arguments.iter_mut()).into_iter().for_each(|value| as_bytes(value, is_bit)),
+    }
+}
+
+/// What reads a BIT as a text.
+const OF_BYTES: &[&str] = &[
+    "CONCAT",
+    "CAST({0} AS CHAR",
+    "POSITION(",
+    "LOCATE(",
+    "INSTR(",
+    "LENGTH(",
+    "CHAR_LENGTH(",
+    "BIT_LENGTH(",
+    "LEFT(",
+    "RIGHT(",
+];
+
+/// The least, or the first, of nothing but NULL has no type; it is a text to MariaDB.
 fn extremes_of_null(statement: &mut Statement) -> bool {
+    const OF_ROWS: &[&str] = &["MIN(", "MAX(", "FIRST_VALUE(", "LAST_VALUE(", "NTH_VALUE(", "LEAD(", "LAG("];
     each(statement, &mut |expr| match expr {
+        Expr::Window { function, .. } if begins(function, OF_ROWS) && is_of_nothing(function) => {
+            *expr = Expr::literal("NULL", function.class());
+            Step::Changed
+        }
         Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, class } if arguments.iter().all(is_nothing) => {
             *expr = Expr::literal("NULL", *class);
             Step::Changed
         }
         _ => Step::Same,
     })
+}
+
+/// All that the function reads is NULL.
+fn is_of_nothing(function: &Expr) -> bool {
+    matches!(function, Expr::Form { arguments, .. } if !arguments.is_empty() && arguments.iter().all(is_nothing))
 }
 
 /// NULL, and what a choice makes of nothing else.
@@ -223,7 +303,8 @@ fn largest_times(statement: &mut Statement) -> bool {
     })
 }
 
-/// BIT_OR of a frame as the largest of each bit: MariaDB takes no value out of it when the frame loses a row.
+/// BIT_OR of a frame as the bits of its rows, or as the largest of each bit: MariaDB takes no value out of it when the
+/// frame loses a row.
 fn bits_of_frames(statement: &mut Statement) -> bool {
     each(statement, &mut |expr| {
         let Expr::Window { function, frame, .. } = &*expr else { return Step::Same };
@@ -231,25 +312,64 @@ fn bits_of_frames(statement: &mut Statement) -> bool {
         if frame.is_empty() || frame.contains("UNBOUNDED PRECEDING") {
             return Step::Same;
         }
-        let bit = |at: u32| {
-            let at = Expr::literal(at.to_string(), Class::Integer);
-            let argument = Expr::form("(({0} >> {1}) & 1)", Class::Integer, vec![arguments[0].clone(), at.clone()]);
+        let argument = &arguments[0];
+        let integer = |number: u64| Expr::literal(number.to_string(), Class::Integer);
+        // A function of the same window, over all of its frame or beside it.
+        let of_window = |of: Expr, frame: &str| {
             let mut window = expr.clone();
-            if let Expr::Window { function, .. } = &mut window {
-                **function = Expr::form("MAX({0})", Class::Integer, vec![argument]);
+            if let Expr::Window { function, frame: own, .. } = &mut window {
+                (**function, *own) = (of, frame.into());
             }
-            Expr::form("(COALESCE({0}, 0) << {1})", Class::Integer, vec![window, at])
+            window
+        };
+        let bits: Vec<Expr> = match rows_of_frame(frame) {
+            Some(rows) => {
+                let of_row = |row: i64| {
+                    let beside = |form| {
+                        let of = Expr::form(form, Class::Integer, vec![argument.clone(), integer(row.unsigned_abs())]);
+                        of_window(of, "")
+                    };
+                    let value = match row.signum() {
+                        0 => argument.clone(),
+                        1 => beside("LEAD({0}, {1})"),
+                        _ => beside("LAG({0}, {1})"),
+                    };
+                    Expr::form("COALESCE({0}, 0)", Class::Integer, vec![value])
+                };
+                rows.map(of_row).collect()
+            }
+            None => {
+                let bit = |at: u64| {
+                    let one = Expr::form("(({0} >> {1}) & 1)", Class::Integer, vec![argument.clone(), integer(at)]);
+                    let most = of_window(Expr::form("MAX({0})", Class::Integer, vec![one]), frame);
+                    Expr::form("(COALESCE({0}, 0) << {1})", Class::Integer, vec![most, integer(at)])
+                };
+                (0..64).map(bit).collect()
+            }
         };
         let join = |left: Expr, right: Expr| Expr::form("({0} | {1})", Class::Integer, vec![left, right]);
-        *expr = (1..64).map(bit).fold(bit(0), join);
+        *expr = bits.into_iter().fold(integer(0), join);
         Step::Changed
     })
 }
 
-/// MariaDB thinks these shorter than they are: the quotient of DIV as short as its left side, sign left out.
+/// The rows of a frame, by their distance from the row whose it is; `None` where they are not counted.
+fn rows_of_frame(frame: &str) -> Option<std::ops::RangeInclusive<i64>> {
+    let bound = |text: &str| match text.split_once(' ')? {
+        ("CURRENT", _) => Some(0),
+        (number, "PRECEDING") => number.parse::<i64>().ok().map(|rows| -rows),
+        (number, _) => number.parse().ok(),
+    };
+    let (first, last) = frame.strip_prefix("ROWS BETWEEN ")?.split_once(" AND ")?;
+    Some(bound(first)?..=bound(last)?)
+}
+
+/// MariaDB thinks these shorter than they are: the quotient of DIV as short as its left side, sign left out; 9 that is
+/// rounded to 10 as short as 9.
 fn wide_integers(statement: &mut Statement) -> bool {
+    const WIDE: &[&str] = &["({0} DIV {1})", "ABS({0})", "ROUND({0}, -1)"];
     each(statement, &mut |expr| match expr {
-        Expr::Form { form: "({0} DIV {1})" | "ABS({0})", class: Class::Integer, .. } => wrap(expr, "({0} + 0)"),
+        Expr::Form { form, class: Class::Integer, .. } if WIDE.contains(form) => wrap(expr, "({0} + 0)"),
         _ => Step::Same,
     })
 }
@@ -329,5 +449,49 @@ fn has_aggregate(expr: &Expr) -> bool {
     match expr {
         Expr::Form { form, arguments, .. } => is_aggregate(form) || arguments.iter().any(has_aggregate),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_among_bits_is_their_bytes() {
+        let bit = || Expr::column("r1", "a", Class::Integer);
+        let null = || Expr::literal("NULL", Class::Integer);
+        let is_bit = |expr: &Expr| *expr == bit();
+        let shown = |form, arguments| {
+            let mut choice = Expr::form(form, Class::Integer, arguments);
+            is_choice_of(&choice, &is_bit).then(|| {
+                as_bytes(&mut choice, &is_bit);
+                choice.to_string()
+            })
+        };
+        let one = Expr::literal("1", Class::Integer);
+        let inner = Expr::form("IFNULL({0}, {1})", Class::Integer, vec![bit(), null()]);
+        let says = |text: &str| Some(text.to_string());
+        assert_eq!(shown("COALESCE({0}, {1})", vec![null(), bit()]), says("COALESCE(NULL, CONCAT(r1.a))"));
+        assert_eq!(
+            shown("IF({0}, {1}, {2})", vec![bit(), inner, bit()]),
+            says("IF(r1.a, IFNULL(CONCAT(r1.a), NULL), CONCAT(r1.a))")
+        );
+        assert_eq!(shown("MAX({0})", vec![bit()]), says("MAX(CONCAT(r1.a))"));
+        // The number of a BIT beside another number.
+        assert_eq!(shown("COALESCE({0}, {1})", vec![bit(), one.clone()]), None);
+        assert_eq!(shown("COALESCE({0}, {1})", vec![null(), null()]), None);
+        assert_eq!(shown("IF({0}, {1}, {2})", vec![bit(), one.clone(), one]), None);
+        assert_eq!(shown("({0} + {1})", vec![bit(), bit()]), None);
+    }
+
+    #[test]
+    fn rows_of_a_frame_are_counted() {
+        let rows = |frame| rows_of_frame(frame).map(|rows| (*rows.start(), *rows.end()));
+        assert_eq!(rows("ROWS BETWEEN 2 PRECEDING AND 1 PRECEDING"), Some((-2, -1)));
+        assert_eq!(rows("ROWS BETWEEN 1 PRECEDING AND CURRENT ROW"), Some((-1, 0)));
+        assert_eq!(rows("ROWS BETWEEN 1 FOLLOWING AND 3 FOLLOWING"), Some((1, 3)));
+        assert_eq!(rows("ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"), None);
+        assert_eq!(rows("RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING"), None);
+        assert_eq!(rows("ROWS UNBOUNDED PRECEDING"), None);
     }
 }

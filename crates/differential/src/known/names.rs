@@ -7,7 +7,7 @@ use crate::dialect::IN_PLACE;
 use crate::schema::{Column, Schema};
 use crate::tree::print::VIEW;
 use crate::tree::visit::{self, Node, NodeMut, walk};
-use crate::tree::{Body, Expr, From, Query, Statement};
+use crate::tree::{Body, Class, Expr, From, Query, Statement};
 use std::collections::HashMap;
 
 /// Names that lead to names at most.
@@ -143,6 +143,23 @@ impl<'a> Names<'a> {
                 };
         });
         found
+    }
+
+    /// A column of the table, or of the first one of a join.
+    pub fn first_column(&self, from: &From) -> Option<Expr> {
+        let (alias, name, class): (_, String, _) = match from {
+            From::Join { left, .. } => return self.first_column(left),
+            From::Derived { query, alias, .. } => (alias, query.names().first()?.to_string(), Class::Integer),
+            From::Table { name, alias, .. } => match self.common.get(name) {
+                Some((columns, _)) if !columns.is_empty() => (alias, columns[0].clone(), Class::Integer),
+                Some((_, query)) => (alias, query.names().first()?.to_string(), Class::Integer),
+                None => {
+                    let column = self.schema.table(self.tables.get(alias)?)?.columns.first()?;
+                    (alias, column.name.clone(), column.class())
+                }
+            },
+        };
+        Some(Expr::column(alias, &name, class))
     }
 
     fn origin(&self, expr: &Expr, depth: u32) -> Option<Origin<'a>> {

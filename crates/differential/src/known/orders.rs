@@ -1,11 +1,13 @@
 //! The same change in another order of its rows or of its assignments.
 //!
 //! No manual says in which order rows and assignments of a change are taken, and some answers depend on it: in an
-//! UPDATE of several tables an assignment sees its row as the assignments before it have left it, or as it was; a
-//! DELETE comes to a parent before or behind the row whose cascade deletes what refers to it, or finds a row gone that
-//! a cascade has deleted; an UPDATE gives a row the value that another one had, which a cascade follows; a subquery of
-//! an INSERT is computed before or behind the row before it and its cascade. MariaDB is asked in each order of tables and
-//! of columns, and in some in which any row may be the first ([`SHUFFLES`]). What is left out: all other orders of rows.
+//! UPDATE of several tables an assignment sees its row as the assignments before it have left it, or IGNORE has stored
+//! it, or as it was; a DELETE comes to a parent before or behind the row whose cascade deletes what refers to it, or
+//! finds a row gone that a cascade has deleted; an UPDATE gives a row the value that another one had, which a cascade
+//! follows; a subquery of an INSERT is computed before or behind the row before it and its cascade; of two assignments of
+//! ON DUPLICATE KEY UPDATE that read nothing of each other either may come first. MariaDB is asked in each order of tables
+//! and of columns, and in some in which any row may be the first ([`SHUFFLES`]). What is left out: all other orders of
+//! rows.
 
 use super::names::Names;
 use super::{Kind, Test};
@@ -31,8 +33,14 @@ fn orders(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
             };
             orders(change, names).into_iter().map(through).collect()
         }
-        Statement::Insert { columns, source: Source::Rows(rows), .. } => of_values(statement, columns, rows, names),
-        Statement::Update { from: From::Join { .. }, set, .. } => of_assignments(statement, set),
+        Statement::Insert { columns, source, on_duplicate, .. } => {
+            let mut others = of_collisions(statement, on_duplicate);
+            if let Source::Rows(rows) = source {
+                others.extend(of_values(statement, columns, rows, names));
+            }
+            others
+        }
+        Statement::Update { from: From::Join { .. }, set, .. } => of_assignments(statement, set, names),
         Statement::Update { from: From::Table { .. }, order, .. } if order.is_empty() && names.has_foreign_keys() => {
             of_rows(statement, names)
         }
@@ -45,19 +53,41 @@ fn orders(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
 }
 
 /// Where the second of two assignments reads what the first one changes: turned round, so that it reads what was
-/// before, and reading the first one's value in its place.
-fn of_assignments(statement: &Statement, set: &[(Expr, Expr)]) -> Vec<Statement> {
-    let [(place, value), (_, second)] = set else { return Vec::new() };
-    let mut after = second.clone();
+/// before; reading the first one's value in its place; and what IGNORE stores of that where it is NULL and the column takes
+/// none.
+fn of_assignments(statement: &Statement, set: &[(Expr, Expr)], names: &Names<'_>) -> Vec<Statement> {
+    let [(place, value), (own, second)] = set else { return Vec::new() };
     let mut is_read = false;
-    visit::expr(&mut after, &mut |node| {
-        if let NodeMut::Expr(expr) = node
-            && expr == place
-        {
-            *expr = value.clone();
-            is_read = true;
-        }
-    });
+    let mut reading = |value: &Expr| {
+        let mut after = second.clone();
+        // In two steps: the value may read the place itself.
+        visit::expr(&mut after, &mut |node| {
+            if let NodeMut::Expr(expr) = node
+                && expr == place
+            {
+                *expr = Expr::literal(STORED, place.class());
+                is_read = true;
+            }
+        });
+        visit::expr(&mut after, &mut |node| {
+            if let NodeMut::Expr(expr) = node
+                && matches!(expr, Expr::Literal { text, .. } if text == STORED)
+            {
+                *expr = value.clone();
+            }
+        });
+        (own.clone(), after)
+    };
+    let mut seconds = vec![reading(value)];
+    if names.column(place).is_some_and(|column| !column.nullable) {
+        let zero = match place.class() {
+            class if class.is_number() => Some(Expr::literal("0", class)),
+            class @ Class::Text => Some(Expr::literal("''", class)),
+            _ => None,
+        };
+        let stored = |zero| Expr::form("COALESCE({0}, {1})", place.class(), vec![value.clone(), zero]);
+        seconds.extend(zero.map(|zero| reading(&stored(zero))));
+    }
     if !is_read {
         return Vec::new();
     }
@@ -68,7 +98,33 @@ fn of_assignments(statement: &Statement, set: &[(Expr, Expr)]) -> Vec<Statement>
         }
         other
     };
-    vec![with(vec![set[1].clone(), set[0].clone()]), with(vec![set[0].clone(), (set[1].0.clone(), after)])]
+    let turned = with(vec![set[1].clone(), set[0].clone()]);
+    [turned].into_iter().chain(seconds.into_iter().map(|second| with(vec![set[0].clone(), second]))).collect()
+}
+
+/// Stands for a value until all its places are found; no literal is written so.
+const STORED: &str = "stored";
+
+/// The assignments of ON DUPLICATE KEY UPDATE turned round, where neither reads what another one changes: MariaDB gives
+/// the second one of `a = VALUES(b), b = VALUES(a)` bytes that the first has put into a TEXT.
+fn of_collisions(statement: &Statement, assignments: &[(String, Expr)]) -> Vec<Statement> {
+    let reads_another = |(own, value): &(String, Expr)| {
+        let mut found = false;
+        visit::expr(&mut value.clone(), &mut |node| {
+            if let NodeMut::Expr(Expr::Column { name, .. }) = node {
+                found |= assignments.iter().any(|(place, _)| place == name && place != own);
+            }
+        });
+        found
+    };
+    if assignments.len() < 2 || assignments.iter().any(reads_another) {
+        return Vec::new();
+    }
+    let mut other = statement.clone();
+    if let Statement::Insert { on_duplicate, .. } = &mut other {
+        on_duplicate.reverse();
+    }
+    vec![other]
 }
 
 /// All rows before the first is stored, which a subquery of the next may read, as what its cascade leaves.
@@ -173,4 +229,37 @@ fn of_rows(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
         [by(column(), false), by(column(), true)].into_iter().chain(shuffled).collect::<Vec<_>>()
     };
     columns.iter().flat_map(orders).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::Schema;
+
+    #[test]
+    fn a_second_assignment_reads_what_the_first_one_stores() {
+        let a = Expr::column("r1", "a", Class::Integer);
+        let place = |name: &str| Expr::column("r1", name, Class::Integer);
+        let value = Expr::form("({0} + {1})", Class::Integer, vec![a.clone(), place("c")]);
+        let table = |name: &str| Box::new(From::Table { name: name.into(), alias: name.into(), hint: String::new() });
+        let statement = Statement::Update {
+            with: Vec::new(),
+            ignore: false,
+            from: From::Join { kind: "JOIN", left: table("r1"), right: table("r2"), on: None },
+            set: vec![(a.clone(), value), (place("e"), a)],
+            filter: None,
+            order: Vec::new(),
+            limit: None,
+        };
+        let schema = Schema::random(1);
+        let others = orders(&statement, &Names::of(&statement, &schema));
+        let shown: Vec<String> = others.iter().map(Statement::to_string).collect();
+        assert_eq!(
+            shown,
+            [
+                "UPDATE r1 JOIN r2 SET r1.e = r1.a, r1.a = (r1.a + r1.c)",
+                "UPDATE r1 JOIN r2 SET r1.a = (r1.a + r1.c), r1.e = (r1.a + r1.c)",
+            ]
+        );
+    }
 }

@@ -1,10 +1,11 @@
 //! Expressions that a plan may or may not evaluate.
 //!
 //! Conditions are taken in any order, tables are joined in any order, a filter may go before what a derived table
-//! computes, and under a LIMIT or an EXISTS no more rows are made than are asked for. What such a place computes for a
-//! row that the result does not need may fail, or not be computed. Everywhere else an error is an error for both.
+//! computes, and under a LIMIT or an EXISTS no more rows are made than are asked for; LEAD and its like give the values of
+//! some rows. What such a place computes for a row that the result does not need may fail, or not be computed. Everywhere
+//! else an error is an error for both.
 
-use super::evidence::is_null;
+use super::evidence::{begins, is_null};
 use super::words::is_aggregate;
 use crate::tree::feature::is_correlated;
 use crate::tree::visit::{Node, walk};
@@ -125,7 +126,9 @@ impl Search {
                 self.query(query, true);
             }
             Expr::Window { function, partition, .. } => {
-                self.expr(function, is_open);
+                // Of rows that no other row asks for nothing is needed.
+                let is_of_one = begins(function, &["LAG(", "LEAD(", "FIRST_VALUE(", "LAST_VALUE(", "NTH_VALUE("]);
+                self.expr(function, is_open || is_of_one);
                 partition.iter().for_each(|expr| self.expr(expr, is_open));
             }
         }
@@ -138,15 +141,20 @@ pub fn may_fail_before_rows(statement: &Statement, code: u16) -> bool {
     let mut found = false;
     walk(statement, &mut |node| {
         if let Node::Expr(expr @ Expr::Form { arguments, .. }) = node {
-            let is_known = |expr: &Expr| match expr {
-                Expr::Subquery { arguments, query, .. } => arguments.is_empty() && !is_correlated(query),
-                other => is_constant(other),
-            };
             let is_early = arguments.iter().any(has_aggregate) || arguments.iter().all(is_known);
             found |= may_fail(expr, code) && (is_early || code == 1292 && is_looked_up(expr));
         }
     });
     found
+}
+
+/// A constant, or what is computed from constants and subqueries that read no row of the blocks around them.
+fn is_known(expr: &Expr) -> bool {
+    match expr {
+        Expr::Form { form, arguments, .. } => !is_aggregate(form) && arguments.iter().all(is_known),
+        Expr::Subquery { arguments, query, .. } => arguments.iter().all(is_known) && !is_correlated(query),
+        other => is_constant(other),
+    }
 }
 
 /// A constant that may be NULL, as MariaDB knows before there is a row.

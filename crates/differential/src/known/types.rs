@@ -25,7 +25,8 @@ pub const KINDS: &[Kind] = &[
     Kind {
         // MySQL 8 keeps a mix of signed and unsigned numbers, ROUND and minus of a whole number and TIME_TO_SEC an integer
         // where MariaDB makes it a DECIMAL. Numbers of rows are unsigned in MySQL 8. How long an integer is decides whether
-        // FLOOR and its kin of a DECIMAL are integers; MariaDB counts digits of literals.
+        // FLOOR and its kin of a DECIMAL are integers; MariaDB counts digits of literals, more of UNIX_TIMESTAMP, and
+        // those of any BIGINT for ABS of an INT in a temporary table.
         name: "integers that are DECIMAL",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/mathematical-functions.html",
         test: Test::Type(|e, at, reference, rauk| {
@@ -36,7 +37,8 @@ pub const KINDS: &[Kind] = &[
             };
             match (reference, rauk) {
                 (Family::Decimal, Family::Integer) => {
-                    is_unsigned() || of(&["ROUND(", "(- {0})", "TIME_TO_SEC("]) || has_long(e, at)
+                    let is_longer = || of(&["UNIX_TIMESTAMP(", "ABS("]) && of(&["CEILING(", "FLOOR("]);
+                    is_unsigned() || of(&["ROUND(", "(- {0})", "TIME_TO_SEC("]) || has_long(e, at) || is_longer()
                 }
                 (Family::Integer, Family::Decimal) => {
                     of(&["ROW_NUMBER(", "RANK(", "DENSE_RANK(", "NTILE("]) || of(&["CEILING(", "FLOOR(", "ROUND("])
@@ -48,7 +50,7 @@ pub const KINDS: &[Kind] = &[
 ];
 
 /// Whole numbers that are unsigned on one of the two servers.
-const UNSIGNED: &[&str] = &[
+pub(super) const UNSIGNED: &[&str] = &[
     "CAST({0} AS UNSIGNED)",
     "({0} & {1})",
     "({0} | {1})",

@@ -32,7 +32,10 @@ pub const KINDS: &[Kind] = &[
         // digits behind its scale until it is stored in a temporary table: whether it is, the plan decides. A product
         // of DECIMALs loses digits beyond nine words of nine; MariaDB's CUME_DIST has ten digits. A DOUBLE of fixed
         // digits has others in an expression. What is left of a division by such a number depends on its last digit.
-        // A DOUBLE of fixed digits, and one that ROUND has given digits, has seventeen in MariaDB's temporary tables.
+        // A DOUBLE of fixed digits, and one that ROUND, FLOOR or CEILING has given digits, has seventeen in MariaDB's
+        // temporary tables.
+        // What is computed from NULL is a DOUBLE without digits behind the point, and shows all before it in a text; in
+        // MariaDB's temporary tables it has an exponent.
         // MAX of a choice among FLOATs is a FLOAT in MySQL 8, which shows six digits, and a DOUBLE in MariaDB.
         // With how many zeros a DECIMAL is shown that is text beside a BIT in a set operation, and how many the time has
         // that UNIX_TIMESTAMP is asked for where it is computed, neither manual tells.
@@ -56,9 +59,19 @@ pub const KINDS: &[Kind] = &[
                     _ => false,
                 })
             };
+            // A tenth is rounded up or not by the last digit.
+            let is_rounded_quotient = || {
+                e.shows(at, &|expr| match expr {
+                    Expr::Form { form: "ROUND({0}, 1)" | "TRUNCATE({0}, 1)", arguments, .. } => {
+                        e.names.has(&arguments[0], &divides)
+                    }
+                    _ => false,
+                })
+            };
             let is_rounded = || e.shows(at, &|expr| begins(expr, &["ROUND(", "TRUNCATE("]));
             // 1e17 for each larger one.
             let is_cut = || matches!((number(a), number(b)), (Some(a), Some(b)) if a.abs() >= 1e15 && b / a > 1.0);
+            let is_whole = || e.shows(at, &|expr| begins(expr, &["FLOOR(", "CEILING("]));
             let is_float = || {
                 e.shows(at, &|expr| begins(expr, &["MIN(", "MAX("]))
                     && e.shows_column(at, &|column| column.kind.sql == "FLOAT")
@@ -67,12 +80,14 @@ pub const KINDS: &[Kind] = &[
             let is_fixed = || e.shows_column(at, &|column| column.kind.sql == "DOUBLE(8,2)");
             let is_time = || e.shows(at, &|expr| begins(expr, &["UNIX_TIMESTAMP("]));
             without_zeros(a) == without_zeros(b) && (is_rounded() || is_beside_bits() || is_time())
-                || is_cut() && (is_rounded() || is_fixed())
+                || is_cut() && (is_rounded() || is_whole() || is_fixed())
+                || is_exponent(a, b) && e.shows(at, &is_null)
                 || of_six_digits(a, b) && is_float()
                 || a.is_some() && b.is_some() && is_rest()
                 || near(a, b) && e.shows(at, &divides)
-                || (near(a, b) || is_half(a, b)) && is_fixed()
-                || is_half_tenth(a, b) && is_rounded()
+                || (near(a, b) || are_within(0.01, a, b)) && is_fixed()
+                || are_within(0.05, a, b) && is_rounded()
+                || are_within(0.1, a, b) && is_rounded_quotient()
         }),
     },
     Kind {
@@ -143,6 +158,7 @@ const OF_LETTERS: &[&str] = &[
     "HEX(",
     "TO_BASE64(",
     "LENGTH(",
+    "BIT_LENGTH(",
     "ORD(",
     "ASCII(",
     "CHAR_LENGTH(",
@@ -178,19 +194,21 @@ fn near(a: &Cell, b: &Cell) -> bool {
     }
 }
 
+/// The same DOUBLE, with an exponent and without.
+fn is_exponent(a: &Cell, b: &Cell) -> bool {
+    let has_exponent = |cell: &Cell| cell.as_ref().is_some_and(|bytes| bytes.contains(&b'e'));
+    has_exponent(a) && !has_exponent(b) && number(a).is_some() && number(a) == number(b)
+}
+
 /// The second one is the first one in the digits of a FLOAT.
 fn of_six_digits(a: &Cell, b: &Cell) -> bool {
     matches!((number(a), number(b)), (Some(a), Some(b)) if format!("{a:.5e}").parse() == Ok(b))
 }
 
-/// Half a hundredth is rounded in either way: to an even digit where it is stored in a temporary table.
-fn is_half(a: &Cell, b: &Cell) -> bool {
-    matches!((number(a), number(b)), (Some(a), Some(b)) if (a - b).abs() <= 0.01 + 1e-9)
-}
-
-/// Half a tenth is rounded where ROUND has given one digit, and it is stored in a temporary table.
-fn is_half_tenth(a: &Cell, b: &Cell) -> bool {
-    matches!((number(a), number(b)), (Some(a), Some(b)) if (a - b).abs() <= 0.05 + 1e-9)
+/// Half a hundredth is rounded in either way, to an even digit where it is stored in a temporary table (0.01); half a tenth
+/// where ROUND has given one digit, and it is stored so (0.05); or a whole tenth is, by a digit that is not shown (0.1).
+fn are_within(step: f64, a: &Cell, b: &Cell) -> bool {
+    matches!((number(a), number(b)), (Some(a), Some(b)) if (a - b).abs() <= step + 1e-9)
 }
 
 /// `7` for `7.00`, also inside of a text.
@@ -238,6 +256,26 @@ fn bit_number(cell: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tenth_may_be_rounded_away() {
+        let cell = |text: &str| Some(text.as_bytes().to_vec());
+        assert!(are_within(0.1, &cell("-0.9"), &cell("-1.0")));
+        assert!(!are_within(0.1, &cell("-0.9"), &cell("-1.1")));
+        assert!(!are_within(0.05, &cell("-0.9"), &cell("-1.0")));
+        assert!(!are_within(0.1, &cell("-0.9"), &None));
+    }
+
+    #[test]
+    fn a_double_may_have_an_exponent() {
+        let cell = |text: &str| Some(text.as_bytes().to_vec());
+        assert!(is_exponent(&cell("1.8446744073709552e19"), &cell("18446744073709551616")));
+        assert!(!is_exponent(&cell("1.8446744073709552e19"), &cell("18446744073709561616")));
+        assert!(!is_exponent(&cell("18446744073709551614"), &cell("18446744073709551616")));
+        assert!(!is_exponent(&cell("e"), &cell("0")));
+        assert!(!is_exponent(&cell("1e3"), &cell("1e3")));
+        assert!(!is_exponent(&None, &None));
+    }
 
     #[test]
     fn a_float_has_six_digits() {

@@ -6,11 +6,13 @@
 //!
 //! Each function changes a statement and says whether there was something to change.
 
+use super::evidence::{begins, is_null};
 use super::names::Names;
-use super::{Kind, Test, functions, layers};
+use super::types::UNSIGNED;
+use super::{Kind, Test, functions, joins, layers, texts};
 use crate::generate::forms::{AGGREGATES, BITS, CHOICES, STATISTICS};
 use crate::tree::visit::{self, NodeMut, walk_mut};
-use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Statement};
+use crate::tree::{Body, Class, Expr, From, Item, Query, Select, Statement};
 
 pub const KINDS: &[Kind] = &[
     Kind {
@@ -28,10 +30,16 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         // MySQL finds a group key inside of a larger expression, in a list twice, and by its qualified name in
-        // HAVING; MariaDB looks for columns alone, and for the last name.
+        // HAVING; MariaDB looks for columns alone, and for the last name. Of texts that are equal a server is free to
+        // take any for its group.
         name: "group keys in expressions and in HAVING",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/group-by-handling.html",
-        test: Test::Words(&[keys_as_aggregates, all_keys_as_aggregates]),
+        test: Test::Words(&[
+            keys_as_aggregates,
+            all_keys_as_aggregates,
+            texts::least_of_groups,
+            texts::largest_of_groups,
+        ]),
     },
     Kind {
         // A NULL among the rows of a subquery makes what it does not decide unknown. MariaDB forgets it below NOT and
@@ -42,10 +50,11 @@ pub const KINDS: &[Kind] = &[
     },
     Kind {
         // MariaDB says 0 for (NULL, 1) = (2, 1), drops rows of an outer join for which (1, 1) < (12, NULL) is true,
-        // mixes collations inside of rows, and joins by `a <=> b` alone where `a = b` is asked for too.
+        // mixes collations inside of rows, and joins by `a <=> b` alone where `a = b` is asked for too. A condition of
+        // an outer join that only reads the blocks around it takes for true.
         name: "comparisons in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/comparison-operators.html",
-        test: Test::Words(&[compared]),
+        test: Test::Words(&[compared, joins::conditions_of_blocks_around]),
     },
     Kind {
         // A number and a text are compared as DOUBLE, a YEAR and a number as numbers. MariaDB converts what does not
@@ -63,6 +72,7 @@ pub const KINDS: &[Kind] = &[
         // product of DOUBLEs has all its digits where it is counted. Functions of the zero date that is the least of a
         // group are what they are of any zero date: NULL, but 0 of its parts. NULLIF of a BIT is its bytes in a text.
         // What a function gives beside an aggregate is a number for a BIT or YEAR. A time is rounded to a whole number.
+        // A DISTINCT count is of its own rows, also where a choice did not ask for it before.
         name: "functions in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/functions.html",
         test: Test::Words(functions::WORDS),
@@ -89,18 +99,25 @@ pub const KINDS: &[Kind] = &[
         test: Test::Words(&[as_read, without_view]),
     },
     Kind {
-        // All rows have the same rank where nothing orders them; MariaDB asks for an order. Its distance from an
-        // unsigned number has no sign.
+        // MariaDB's distance from an unsigned number has no sign, that from a BIGINT may leave its range, and it parts
+        // the rows by a column of a block around.
         name: "windows in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-frames.html",
         test: Test::Words(&[windows, windows_of_functions]),
     },
     Kind {
         // A signed and an unsigned integer agree on a BIGINT in MySQL 8, with which a sum may leave its range; on a
-        // DECIMAL in MariaDB. It does not see that 0 - -9223372036854775808 leaves it.
+        // DECIMAL in MariaDB, as ROUND of a whole one is. It does not see that 0 - -9223372036854775808 leaves it.
         name: "whole numbers of a range",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/out-of-range-and-overflow.html",
-        test: Test::Words(&[signed_mixes, negative_subtrahends, subtrahends_in_steps, subtrahends_of_functions]),
+        test: Test::Words(&[
+            signed_mixes,
+            signed_mixes_of_all,
+            negative_subtrahends,
+            subtrahends_in_steps,
+            subtrahends_of_functions,
+            whole_rounds,
+        ]),
     },
 ];
 
@@ -420,10 +437,9 @@ fn without_unread(statement: &mut Statement) -> bool {
     }
 }
 
-/// The distance of a RANGE is taken from a number with a sign; ranks have an order; a column of a block around is the
-/// same for all rows, and parts none.
+/// The distance of a RANGE is taken from a number with a sign; a column of a block around is the same for all rows, and
+/// parts none.
 fn windows(statement: &mut Statement, names: &Names) -> bool {
-    const RANKS: &[&str] = &["RANK()", "DENSE_RANK()", "PERCENT_RANK()", "CUME_DIST()"];
     let mut is_parted = false;
     walk_mut(statement, &mut |node| {
         let NodeMut::Select(select) = node else { return };
@@ -446,19 +462,12 @@ fn windows(statement: &mut Statement, names: &Names) -> bool {
     let is_reworded = each(statement, &mut |expr| match expr {
         Expr::Window { order, frame, .. } if frame.starts_with("RANGE BETWEEN") && order.len() == 1 => {
             let key = &mut order[0].expr;
-            if names.column(key).is_some_and(|column| is_unsigned(column.kind.sql)) {
+            if names.column(key).is_some_and(|column| is_unsigned(column.kind.sql) || column.kind.sql == "BIGINT") {
                 wrap(key, "CAST({0} AS DECIMAL(40,3))");
                 return Step::Changed;
             }
             Step::Same
         }
-        Expr::Window { function, order, named: false, .. } if order.is_empty() => match &**function {
-            Expr::Form { form, .. } if RANKS.contains(form) => {
-                order.push(OrderKey { expr: Expr::literal("'a'", Class::Text), descending: false });
-                Step::Changed
-            }
-            _ => Step::Same,
-        },
         _ => Step::Same,
     });
     is_parted || is_reworded
@@ -508,8 +517,29 @@ fn subtrahends_in_steps(statement: &mut Statement, _: &Names) -> bool {
     })
 }
 
+/// ROUND of a whole number is one of its type, which decides about the range of what is computed from it.
+fn whole_rounds(statement: &mut Statement, names: &Names) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form: "ROUND({0}, -1)", class: Class::Integer, arguments } => {
+            let is_unsigned = names.column(&arguments[0]).is_some_and(|column| is_unsigned(column.kind.sql))
+                || begins(&arguments[0], UNSIGNED);
+            wrap(expr, if is_unsigned { "CAST({0} AS UNSIGNED)" } else { "CAST({0} AS SIGNED)" })
+        }
+        _ => Step::Same,
+    })
+}
+
 /// What a signed and an unsigned number agree on is a BIGINT.
 fn signed_mixes(statement: &mut Statement, names: &Names) -> bool {
+    signed_mixes_but(statement, names, &[])
+}
+
+/// NULLIF has the type of its first argument, whatever the second one is.
+fn signed_mixes_of_all(statement: &mut Statement, names: &Names) -> bool {
+    signed_mixes_but(statement, names, &["NULLIF({0}, {1})"])
+}
+
+fn signed_mixes_but(statement: &mut Statement, names: &Names, but: &[&str]) -> bool {
     let is_mixing = |form: &str| {
         CHOICES.iter().any(|(choice, _)| *choice == form) || form.starts_with("GREATEST(") || form.starts_with("LEAST(")
     };
@@ -517,12 +547,25 @@ fn signed_mixes(statement: &mut Statement, names: &Names) -> bool {
     let is_large = |expr: &Expr| matches!(expr, Expr::Literal { text, .. } if text == "18446744073709551615");
     each(statement, &mut |expr| {
         let Expr::Form { form, class: Class::Integer, arguments } = expr else { return Step::Same };
-        let is_mix = is_mixing(form) && !arguments.iter().all(is_unsigned_column);
+        if is_unsigned_or_null(form, arguments, &is_unsigned_column) {
+            return wrap(expr, "CAST({0} AS UNSIGNED)");
+        }
+        let is_mix = is_mixing(form) && !but.contains(form) && !arguments.iter().all(is_unsigned_column);
         if is_mix && (names.reads(expr, &|column| is_unsigned(column.kind.sql)) || names.has(expr, &is_large)) {
             return wrap(expr, "CAST({0} AS SIGNED)");
         }
         Step::Same
     })
+}
+
+/// It chooses among unsigned columns and NULL, which has no sign; to MariaDB it is a signed number.
+fn is_unsigned_or_null(form: &str, arguments: &[Expr], is_unsigned: &dyn Fn(&Expr) -> bool) -> bool {
+    let Some((_, conditions)) = CHOICES.iter().find(|(choice, _)| *choice == form) else { return false };
+    let values: Vec<&Expr> =
+        arguments.iter().zip(*conditions).filter(|(_, is_condition)| !**is_condition).map(|(value, _)| value).collect();
+    values.iter().any(|value| is_null(value))
+        && values.iter().any(|value| is_unsigned(value))
+        && values.iter().all(|value| is_null(value) || is_unsigned(value))
 }
 
 /// Groupings in the place of a ROLLUP whose keys GROUPING asks for.
@@ -541,7 +584,7 @@ fn asks_grouping(expr: &Expr) -> bool {
 const GROUPING: &str = "GROUPING({0})";
 
 /// Groupings one by one in the place of ROLLUP: with the last key NULL, with the last two NULL, …
-fn rollup_by_union(statement: &mut Statement, _: &Names) -> bool {
+pub(super) fn rollup_by_union(statement: &mut Statement, _: &Names) -> bool {
     rollup_by_union_where(statement, &|_| true)
 }
 

@@ -65,6 +65,14 @@ impl Session {
         Session { connection: None, database, is_reference, settings }
     }
 
+    /// In its database, if there is one yet: a connection may be lost among the statements of a seed, as by a statement
+    /// that a busy machine does not finish in time.
+    fn begin(&mut self, connection: Conn) {
+        self.connection = Some(connection);
+        self.settings.iter().for_each(|sql| drop(self.run(sql)));
+        self.run(&format!("USE {}", self.database));
+    }
+
     fn run(&mut self, sql: &str) -> Outcome {
         let Some(connection) = &mut self.connection else { return Outcome::Lost("no connection".into()) };
         let outcome = match self.is_reference && sql.contains(NEWEST) {
@@ -170,8 +178,7 @@ impl Pair {
         for session in [&mut self.reference, &mut self.second] {
             if session.connection.is_none() {
                 let connection = self.mariadb.connect();
-                session.connection = Some(connection.map_err(|cause| Error::Connect { server: "MariaDB", cause })?);
-                session.settings.iter().for_each(|sql| drop(session.run(sql)));
+                session.begin(connection.map_err(|cause| Error::Connect { server: "MariaDB", cause })?);
             }
         }
         if self.tested.connection.is_none() {
@@ -187,8 +194,7 @@ impl Pair {
                 },
             };
             let connection = connection.map_err(|cause| Error::Connect { server: "the tested server", cause })?;
-            self.tested.connection = Some(connection);
-            self.tested.settings.iter().for_each(|sql| drop(self.tested.run(sql)));
+            self.tested.begin(connection);
         }
         Ok(())
     }

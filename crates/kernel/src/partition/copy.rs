@@ -155,11 +155,11 @@ fn put_row(out: &mut Vec<u8>, row: &SliceRow<'_>) {
 
 impl Partition {
     /// Writes a slice of the newest committed versions into `out` (over what it held), beginning at `from`, by table and row id: it looks at up to `rows` rows, and
-    /// ends with the row that reaches `bytes`. Gives where to go on; `None`: that was all.
+    /// ends with the row that reaches `bytes`. Gives where to go on; `None`: that was all. As with
+    /// [`Partition::checkpoint_slice`], the caller has seen to ends from before the copy began.
     pub fn copy_slice(&self, from: CopyCursor, rows: usize, bytes: usize, out: &mut Vec<u8>) -> Option<CopyCursor> {
         out.clear();
-        out.push(VERSION);
-        out.extend_from_slice(&self.id.0.to_le_bytes());
+        out.extend_from_slice(&self.copy_nothing());
         let mut at = from;
         let mut left = rows.max(1);
         // The first table that is there, from the cursor's on.
@@ -167,8 +167,7 @@ impl Partition {
             if table.0 > at.table {
                 at = CopyCursor { table: table.0, row: 0 };
             }
-            let fragment = &self.fragments[&table];
-            while let Some(id) = fragment.rows.next(RowId(at.row)) {
+            while let Some(id) = self.fragments[&table].rows.next(RowId(at.row)) {
                 if left == 0 || out.len() >= bytes.max(4) {
                     return Some(CopyCursor { row: id.0, ..at });
                 }
@@ -181,6 +180,12 @@ impl Partition {
             at = CopyCursor { table: table.0.checked_add(1)?, row: 0 };
         }
         None
+    }
+
+    /// A slice of no rows: there is nothing to be read now.
+    pub fn copy_nothing(&self) -> [u8; 3] {
+        let [low, high] = self.id.0.to_le_bytes();
+        [VERSION, low, high]
     }
 
     /// Takes a slice in, each row where nothing as new is; rows of tables for which `pass` says so are passed over. Gives how many rows the slice has. After an

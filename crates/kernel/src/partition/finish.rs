@@ -1,57 +1,35 @@
-//! The end of transactions: what a commit record carries, commit, rollback to a statement, abort, waits given up.
+//! The end of transactions: commit, rollback to a statement, abort, waits given up. Of many rows slices ([`super::ends`]).
 //!
 //! Commit makes each pending image the inline one. The version before it becomes history when a snapshot older than the
 //! commit may be in use, or when an index key changed and the commit is not yet durable: a scan of the old key's range must
 //! learn of the commit that its answer depends on. Nothing here fails for memory.
 
 use super::collect::Garbage;
+use super::ends::End;
 use super::fragment::Fragment;
 use super::side::RowKey;
 use super::transactions::TxnRecord;
 use super::versions::{Image, Version, VersionTable, flags};
-use super::{Horizon, Partition, Write, large};
+use super::{Horizon, Partition};
 use crate::budget::Purpose;
 use crate::row_store::RowHeader;
-use rauk_types::{LargeValue, RowImage, TableId, Timestamp, TxnId};
+use rauk_types::{LargeValue, RowImage, Timestamp, TxnId};
+
+/// An abort throws nothing away.
+const NOTHING_GOES: Horizon = Horizon { oldest_snapshot: Timestamp::ZERO, durable: Timestamp::ZERO };
 
 impl Partition {
-    /// Calls `visit` for every row that the transaction changed here, once each with its final state (rows inserted and deleted again are left out),
-    /// in the order of first change.
-    pub fn collect_writes(&self, txn: TxnId, visit: &mut dyn FnMut(TableId, Write<'_>)) {
-        let Some(record) = self.txns.get(txn) else { return };
-        let (mut key, mut room) = (Vec::new(), Vec::new());
-        for undo in record.undo.iter().filter(|u| u.first) {
-            let (table, id) = (undo.key.table(), undo.key.row());
-            let fragment = &self.fragments[&table];
-            let (header, bytes) = fragment.rows.get(id);
-            let top = self.versions.own_top(undo.key, header, txn).expect("a changed row has a pending image");
-            match top.image {
-                Image::Inline => {
-                    let layout = fragment.schema.layout_of(header.layout);
-                    visit(table, Write::Put { layout: header.layout, row: bytes.whole(layout, &mut room) });
-                }
-                Image::Stored(image) => {
-                    let (layout, row) = self.versions.image(image);
-                    // What no other has.
-                    let gone = header.flags & (flags::UNCOMMITTED | flags::TOMBSTONE) != 0;
-                    let before = if gone { &[] } else { bytes.beside };
-                    let key = |key: &mut Vec<u8>| fragment.primary.encode_row(&fragment.view(layout, row), key);
-                    visit(table, large::written(fragment.schema.layout_of(layout), key, row, before, &mut room));
-                }
-                Image::Deleted if header.flags & (flags::UNCOMMITTED | flags::TOMBSTONE) != 0 => {}
-                Image::Deleted => {
-                    key.clear();
-                    fragment.primary.encode_row(&fragment.view(header.layout, bytes), &mut key);
-                    visit(table, Write::Delete { key: &key });
-                }
-            }
-        }
-    }
-
     /// Makes the transaction's versions the newest committed ones, with time `time` (its status word says so already), and gives back its locks.
     pub fn commit(&mut self, txn: TxnId, time: Timestamp, horizon: Horizon) {
         // Even if it has only read here: who writes over what it read commits at its time or later.
         self.raise_finished(time);
+        if self.has_ends() && !self.is_ending(txn) {
+            // What was to be undone is no part of it.
+            self.finish_end(txn);
+        }
+        if self.txns.get(txn).is_some_and(|record| record.is_large(self.txns.slice)) {
+            return self.end(txn, End::Commit(time), horizon);
+        }
         let Some(record) = self.txns.remove(txn) else { return };
         let mut writes = 0;
         for undo in record.undo.iter().filter(|u| u.first) {
@@ -66,14 +44,14 @@ impl Partition {
         self.settle();
     }
 
-    fn install(&mut self, rk: RowKey, time: Timestamp, horizon: Horizon) {
+    pub(super) fn install(&mut self, rk: RowKey, time: Timestamp, horizon: Horizon) {
         let fragment = self.fragments.get_mut(&rk.table()).expect("a table in use");
         let versions = &mut self.versions;
         let header = fragment.rows.header(rk.row());
         fragment.newest = fragment.newest.max(time);
         if header.flags & flags::FRESH != 0 {
             fragment.rows.set_header(rk.row(), RowHeader { time, flags: 0, ..header });
-            fragment.live += 1;
+            fragment.count_in(rk.row());
             return;
         }
         let top = versions.get(rk).and_then(|s| s.pending.as_ref()).expect("a changed row has pending images").top();
@@ -100,7 +78,7 @@ impl Partition {
         match (top.image, last) {
             (Image::Inline, _) => {
                 fragment.rows.set_header(rk.row(), RowHeader { time, flags: flags::SIDE, ..header });
-                fragment.live += 1;
+                fragment.count_in(rk.row());
             }
             (Image::Deleted, _) if header.flags & flags::TOMBSTONE != 0 => {}
             (Image::Deleted, _) => {
@@ -126,12 +104,11 @@ impl Partition {
                         self.garbage.push_back(Garbage { time, key: rk });
                     }
                 }
-                if header.flags & (flags::UNCOMMITTED | flags::TOMBSTONE) != 0 {
-                    fragment.live += 1;
-                }
+                fragment.count_out(rk.row());
                 let (layout, bytes) = versions.image(image);
                 let header = RowHeader { time, layout, flags: flags::SIDE };
                 fragment.rows.replace(rk.row(), header, bytes, Purpose::Relief).expect("relief is not refused");
+                fragment.count_in(rk.row());
                 versions.images.remove(image);
             }
         }
@@ -139,17 +116,20 @@ impl Partition {
         fragment.tidy(versions, rk);
     }
 
-    /// Undoes everything of statements numbered `statement` and above; locks taken stay.
+    /// Undoes everything of statements numbered `statement` and above; locks taken stay. Of many rows it does a slice,
+    /// and the transaction goes on here when [`Partition::go_on_with`] has done the rest.
     pub fn rollback_to(&mut self, txn: TxnId, statement: u32) {
-        while let Some(undo) = self.txns.pop_undo(txn, statement) {
-            self.undo(txn, undo.key);
-        }
-        self.txns.release_if_empty(txn);
-        self.settle();
+        self.begin_undo(txn, End::Rollback(statement), NOTHING_GOES);
+    }
+
+    /// Takes off what was adopted with this number and above, with the locks of these rows: unlike where the
+    /// transaction runs, nobody relies on them here, and others may have these rows there. Of many rows it does a slice.
+    pub fn take_back(&mut self, txn: TxnId, number: u32) {
+        self.begin_undo(txn, End::TakeBack(number), NOTHING_GOES);
     }
 
     /// Takes the newest pending image off a row.
-    fn undo(&mut self, txn: TxnId, rk: RowKey) {
+    pub(super) fn undo(&mut self, txn: TxnId, rk: RowKey) {
         let fragment = self.fragments.get_mut(&rk.table()).expect("a table in use");
         let versions = &mut self.versions;
         let header = fragment.rows.header(rk.row());
@@ -180,8 +160,13 @@ impl Partition {
         fragment.tidy(versions, rk);
     }
 
-    /// Undoes everything and gives back all locks.
+    /// Undoes everything and gives back all locks; of many rows a slice at a time ([`super::ends`]).
     pub fn abort(&mut self, txn: TxnId) {
+        self.txns.take_all_back(txn);
+        if self.txns.get(txn).is_some_and(|record| record.is_large(self.txns.slice)) {
+            return self.end(txn, End::Abort, NOTHING_GOES);
+        }
+        self.forget_end(txn);
         while let Some(undo) = self.txns.pop_undo(txn, 0) {
             self.undo(txn, undo.key);
         }
@@ -191,7 +176,7 @@ impl Partition {
         self.settle();
     }
 
-    fn release(&mut self, record: Box<TxnRecord>) {
+    pub(super) fn release(&mut self, record: Box<TxnRecord>) {
         let txn = record.txn.id;
         for key in &record.waits {
             self.locks.cancel(*key, txn);
@@ -213,6 +198,17 @@ impl Partition {
         let mut open: Vec<TxnId> = self.txns.iter().map(|record| record.txn.id).collect();
         open.sort_unstable();
         open
+    }
+
+    /// Whether the transaction has changed a row here.
+    pub fn has_writes(&self, txn: TxnId) -> bool {
+        self.txns.get(txn).is_some_and(|record| !record.undo.is_empty())
+    }
+
+    /// The same with a number below this one.
+    pub fn has_writes_before(&self, txn: TxnId, number: u32) -> bool {
+        let first = self.txns.get(txn).and_then(|record| record.undo.first());
+        first.is_some_and(|undo| undo.statement < number)
     }
 
     pub fn has_transaction(&self, txn: TxnId) -> bool {
@@ -315,13 +311,13 @@ fn own_bytes(image: RowImage<'_>, next: &[LargeValue]) -> u64 {
 impl Fragment {
     /// Makes a tombstone of the committed row, which lies under it from then on; gives the bytes that have become history. The caller lists it as garbage.
     pub(super) fn bury(&mut self, versions: &mut VersionTable, rk: RowKey, time: Timestamp) -> u64 {
+        self.count_out(rk.row());
         let (header, bytes) = self.rows.get(rk.row());
         let size = bytes.size() as u64;
         versions.with(rk, |s| s.buried = header.time);
         self.history_bytes += size;
         let flags = header.flags | flags::TOMBSTONE | flags::SIDE;
         self.rows.set_header(rk.row(), RowHeader { time, flags, ..header });
-        self.live -= 1;
         size
     }
 }

@@ -5,6 +5,7 @@
 //! there are none, because the image that takes its place has equal index columns); after it has gone, a suspect that
 //! no remaining image has is removed.
 
+use super::digest::Digest;
 use super::side::RowKey;
 use super::versions::{VersionTable, flags};
 use crate::budget::MemoryBudget;
@@ -34,6 +35,8 @@ pub(super) struct Fragment {
     pub range_defs: Vec<(IndexId, IndexKeys)>,
     /// Rows committed and not deleted.
     pub live: u64,
+    /// Of these rows.
+    pub digest: Digest,
     /// Bytes of old versions, rows under tombstones included.
     pub history_bytes: u64,
     /// Versions that were valid before this time may be gone.
@@ -111,6 +114,7 @@ impl Fragment {
             indexes: Vec::new(),
             range_defs: Vec::new(),
             live: 0,
+            digest: Digest::default(),
             history_bytes: 0,
             floor: Timestamp::ZERO,
             removed_floor: Timestamp::ZERO,

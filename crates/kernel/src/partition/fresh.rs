@@ -16,6 +16,7 @@
 
 use super::fragment::Fragment;
 use super::side::RowKey;
+use super::transactions::Undo;
 use super::versions::{Change, Image, VersionTable, flags};
 use super::{Access, MANY, MemoryFull, Partition, Probe, Stop, large};
 use crate::budget::Purpose;
@@ -57,7 +58,8 @@ impl Seats {
 }
 
 impl Partition {
-    /// Puts a row where none with this key is. On error nothing has changed.
+    /// Puts a row where none with this key is. On error nothing has changed. For [`Purpose::Relief`] it was written
+    /// elsewhere, and is no part of a chunk.
     pub(super) fn put_fresh(
         &mut self,
         txn: &TxnRef,
@@ -67,6 +69,7 @@ impl Partition {
         statement: u32,
         purpose: Purpose,
     ) -> Result<(), MemoryFull> {
+        let bytes = if purpose == Purpose::Write { row.size() } else { 0 };
         let fragment = self.fragments.get_mut(&table).expect("seen by the caller");
         let (seat, new) = self.txns.seat(txn);
         if new {
@@ -82,7 +85,8 @@ impl Partition {
         };
         fragment.link(hash, id);
         fragment.add_entries(id, layout, row, &mut self.entry);
-        self.txns.push_undo(txn, super::transactions::Undo { key: RowKey::new(table, id), statement, first: true });
+        let undo = Undo { key: RowKey::new(table, id), statement, first: true };
+        self.txns.push_undo(txn, undo, bytes);
         Ok(())
     }
 }
@@ -102,7 +106,7 @@ impl Partition {
         assert!(probes.len() <= MANY && probes.len() == rows.len(), "{} keys, {} rows", probes.len(), rows.len());
         let txn = access.txn.expect("a write belongs to a transaction");
         let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
-        if self.ranges.is_used(table) || self.has_room_elsewhere().is_err() {
+        if self.ranges.is_used(table) || self.has_room_elsewhere().is_err() || self.is_read_only {
             return Ok(());
         }
         let layout = fragment.schema.layout().version;

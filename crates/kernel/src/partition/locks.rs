@@ -362,8 +362,8 @@ pub(super) fn take(
             txns.push_wait(txn, key);
             Err(Stop::Wait(blockers))
         }
-        // Who has committed is about to give its locks back: no reason to fail.
-        Err(blockers) if blockers.iter().all(|b| txns.get(*b).is_some_and(|r| is_deciding(&r.txn))) => {
+        // Whose end is under way, or who has committed, is about to give its locks back: no reason to fail.
+        Err(blockers) if blockers.iter().all(|b| txns.get(*b).is_some_and(|r| r.is_ending || is_deciding(&r.txn))) => {
             Err(Stop::Committing)
         }
         Err(_) => Err(Stop::WouldWait),

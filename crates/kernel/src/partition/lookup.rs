@@ -7,10 +7,10 @@
 //! in any order; sorted ones find the leaves of the tree in the cache.
 //!
 //! What is seen is decided by the same function as for a scan (`Scanner::row`), and a call is a slice: it ends after so
-//! many entries, and goes on at its position. Nothing is locked here.
+//! many entries, and goes on at its position. What it shows may be locked, as by a scan.
 
 use super::scan::Scanner;
-use super::{Access, Partition, ReadAt, ScanEnd, ScanPosition, ScanRow, Stop, Verdict};
+use super::{Access, LockMode, Partition, ReadAt, ScanEnd, ScanPosition, ScanRow, Stop, Verdict, WaitPolicy};
 use crate::row_store::RowId;
 use rauk_types::{Covering, IndexId, TableId};
 use smallvec::SmallVec;
@@ -34,6 +34,8 @@ pub struct Lookup<'a> {
     pub spans: &'a [Span<'a>],
     /// As of a scan.
     pub covering: Option<&'a Covering>,
+    /// As of a scan: of the newest rows, those of others that are pending are waited for.
+    pub lock: Option<(LockMode, WaitPolicy)>,
 }
 
 /// How far a lookup has come: in which of its ranges, and where in that.
@@ -61,7 +63,9 @@ impl Partition {
         access: &mut Access<'_>,
         visit: &mut dyn FnMut(usize, &ScanRow<'_>) -> Verdict,
     ) -> Result<ScanEnd, Stop> {
-        if let ReadAt::Snapshot(time) = access.at {
+        if lookup.lock.is_some() {
+            self.about_to_compare(access);
+        } else if let ReadAt::Snapshot(time) = access.at {
             self.about_to_look(access.at);
             let fragment = self.fragments.get(&lookup.table).ok_or(Stop::StaleSchema)?;
             if time < fragment.entry_floor_of(lookup.index) {
@@ -69,9 +73,13 @@ impl Partition {
             }
         }
         let (mut scratch, mut image) = (std::mem::take(&mut self.scratch), std::mem::take(&mut self.image));
-        let scanner = self.scanner(lookup.table, None, lookup.covering, access, &mut scratch, &mut image);
+        let covering = lookup.covering.filter(|_| lookup.lock.is_none());
+        let scanner = self.scanner(lookup.table, lookup.lock, covering, access, &mut scratch, &mut image);
         let result = scanner.and_then(|mut scanner| scanner.spans(lookup, position, entries, visit));
         (self.scratch, self.image) = (scratch, image);
+        if lookup.lock.is_some() {
+            self.settle();
+        }
         result
     }
 }

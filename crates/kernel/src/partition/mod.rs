@@ -16,9 +16,12 @@
 //! | [`lookup`] | lookups of many ranges of an index at once |
 //! | [`names`] | locks on names that are no rows |
 //! | [`finish`] | commit, rollback, abort, ends of waits |
+//! | [`ends`] | ends of transactions with many rows, and undoing many, in slices |
+//! | [`chunks`] | what a large transaction writes, in pieces while it runs |
 //! | [`collect`] | throwing away old versions; the history limit |
 //! | [`restore`] | checkpoints and recovery |
 //! | [`copy`] | rows in slices for another replica, and taking them in |
+//! | [`digest`] | digests of the committed rows, and the walk that compares them with the stored bytes |
 //! | [`adopt`] | writes of transactions that another replica leads |
 //! | [`validate`] | the check of all invariants |
 //! | [`large`] | values that lie beside their rows |
@@ -37,9 +40,12 @@
 //! call that may change them.
 
 mod adopt;
+mod chunks;
 mod collect;
 mod common;
 mod copy;
+mod digest;
+mod ends;
 mod finish;
 mod fragment;
 mod fresh;
@@ -67,8 +73,12 @@ use crate::budget::{MemoryBudget, MemoryFull};
 use crate::row_store::RowId;
 use crate::status::TxnRef;
 use crate::times::TimeBounds;
+pub use chunks::TakenBack;
 use collect::Garbage;
 pub use copy::{CopyCursor, SliceError, SliceRow, slice_partition, slice_rows};
+pub use digest::{Scrubbed, TableDigest};
+pub use ends::END_SLICE;
+use ends::UnderWay;
 use fragment::{Fragment, KeyList};
 use hashbrown::HashMap;
 pub use held::{HeldLock, HeldMode, HeldOn};
@@ -163,6 +173,8 @@ pub enum Stop {
     MemoryFull {
         limit: u64,
     },
+    /// Nothing may be written here ([`Partition::set_read_only`]).
+    ReadOnly,
     /// No such table here, or a definition that is no longer served.
     StaleSchema,
     /// Bytes from another node, or of the log, are no row of this table; or a row keeps values of a version that is not here.
@@ -251,10 +263,17 @@ pub struct Partition {
     budget: Arc<MemoryBudget>,
     /// The limit of another replica that has no room.
     full_elsewhere: Option<u64>,
+    is_read_only: bool,
+    /// The table that the walk over the stored rows is in.
+    scrubbing: TableId,
     fragments: HashMap<TableId, Fragment, FxBuildHasher>,
     versions: VersionTable,
     locks: LockTable,
     txns: TxnTable,
+    /// What is under way for transactions, oldest first.
+    ends: VecDeque<UnderWay>,
+    /// How many there have been.
+    ends_begun: u64,
     ranges: RangeTable,
     names: NameTable,
     garbage: VecDeque<Garbage>,
@@ -280,10 +299,13 @@ impl Partition {
     pub fn new(id: PartitionId, budget: Arc<MemoryBudget>) -> Self {
         Partition {
             id,
+            scrubbing: TableId(0),
             fragments: HashMap::default(),
             versions: VersionTable::new(budget.clone()),
             locks: LockTable::new(),
             txns: TxnTable::new(),
+            ends: VecDeque::new(),
+            ends_begun: 0,
             ranges: RangeTable::default(),
             names: NameTable::default(),
             garbage: VecDeque::new(),
@@ -301,6 +323,7 @@ impl Partition {
             entry: Vec::new(),
             image: Vec::new(),
             full_elsewhere: None,
+            is_read_only: false,
             budget,
         }
     }
@@ -372,6 +395,9 @@ impl Partition {
         empty.history_limit = self.history_limit;
         empty.times = self.times.clone();
         empty.full_elsewhere = self.full_elsewhere;
+        empty.txns.chunk_bytes = self.txns.chunk_bytes;
+        empty.txns.slice = self.txns.slice;
+        empty.ends_begun = self.ends_begun;
         for schema in schemas {
             empty.create_table(schema);
         }
@@ -388,6 +414,16 @@ impl Partition {
         self.full_elsewhere
     }
 
+    /// Transactions that have not written yet can write nothing: it is not known what the rows should be. What is written
+    /// already may be committed, and what the stream brings is taken in.
+    pub fn set_read_only(&mut self, is_read_only: bool) {
+        self.is_read_only = is_read_only;
+    }
+
+    fn may_write(&self) -> Result<(), Stop> {
+        if self.is_read_only { Err(Stop::ReadOnly) } else { Ok(()) }
+    }
+
     fn has_room_elsewhere(&self) -> Result<(), MemoryFull> {
         self.full_elsewhere.map_or(Ok(()), |limit| Err(MemoryFull { limit }))
     }
@@ -396,7 +432,8 @@ impl Partition {
         let garbage = self.garbage.capacity() * size_of::<Garbage>();
         let buried = self.buried.allocation_size() + self.buried_bytes + self.waiting.bytes();
         let rows = self.versions.side_bytes() + self.locks.bytes();
-        let locks = self.txns.bytes() + self.ranges.bytes() + self.names.bytes();
+        let ends = self.ends.capacity() * size_of::<UnderWay>();
+        let locks = self.txns.bytes() + ends + self.ranges.bytes() + self.names.bytes();
         (rows + locks + garbage + buried) as u64
     }
 

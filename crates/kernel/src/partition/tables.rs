@@ -28,6 +28,7 @@ impl Partition {
     /// keeps them, also before they are filled: transactions may use the table meanwhile, by a definition that does not
     /// have them.
     pub fn alter_table(&mut self, schema: Arc<TableSchema>) {
+        self.finish_ends();
         let fragment = self.fragments.get_mut(&schema.id).expect("the table to alter is here");
         fragment.set_schema(schema, &self.budget);
     }
@@ -76,6 +77,7 @@ impl Partition {
     /// A table that was built under its id alone comes into use: who reads it at a snapshot from before that would find
     /// nothing, and is told so ([`Stop::SnapshotTooOld`]).
     pub fn show_table(&mut self, table: TableId) {
+        self.finish_ends();
         if let Some(fragment) = self.fragments.get_mut(&table) {
             fragment.raise_floors(fragment.newest);
         }

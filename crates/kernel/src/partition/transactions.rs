@@ -6,6 +6,8 @@
 //!
 //! Records are recycled with their vectors, so that a short transaction allocates nothing.
 
+use super::chunks::{Chunks, TakenBack, note_taken_back};
+use super::ends::END_SLICE;
 use super::side::RowKey;
 use crate::status::TxnRef;
 use hashbrown::HashMap;
@@ -34,6 +36,9 @@ pub(super) struct TxnRecord {
     pub range_waits: Vec<TableId>,
     /// Its number as an owner of fresh rows.
     seat: Option<u32>,
+    /// Its end is under way ([`super::ends`]): the lists have what is left to do.
+    pub is_ending: bool,
+    pub chunks: Chunks,
 }
 
 impl TxnRecord {
@@ -46,7 +51,14 @@ impl TxnRecord {
             ranges: Vec::new(),
             range_waits: Vec::new(),
             seat: None,
+            is_ending: false,
+            chunks: Chunks::default(),
         }
+    }
+
+    /// Whether its end takes more than one slice of so many rows.
+    pub fn is_large(&self, slice: usize) -> bool {
+        self.is_ending || self.undo.len() > slice || self.locks.len() > slice
     }
 
     fn is_empty(&self) -> bool {
@@ -63,6 +75,8 @@ impl TxnRecord {
         self.waits.clear();
         self.ranges.clear();
         self.range_waits.clear();
+        self.is_ending = false;
+        self.chunks.clear();
     }
 
     fn bytes(&self) -> usize {
@@ -70,6 +84,7 @@ impl TxnRecord {
             + self.undo.capacity() * size_of::<Undo>()
             + (self.locks.capacity() + self.waits.capacity()) * size_of::<RowKey>()
             + (self.ranges.capacity() + self.range_waits.capacity()) * size_of::<TableId>()
+            + self.chunks.bytes()
     }
 }
 
@@ -86,6 +101,14 @@ pub(super) struct TxnTable {
     free_seats: Vec<u32>,
     seats: u32,
     bytes: usize,
+    /// Bytes of writes after which a transaction has a chunk to be sent; `None`: there is nobody to send it to.
+    pub chunk_bytes: Option<u64>,
+    /// Those that have one.
+    pub full: Vec<TxnId>,
+    /// Of what was sent, what was undone since.
+    pub taken_back: Vec<TakenBack>,
+    /// Rows of a slice of an end.
+    pub slice: usize,
 }
 
 impl TxnTable {
@@ -96,11 +119,18 @@ impl TxnTable {
             free_seats: Vec::new(),
             seats: 0,
             bytes: 0,
+            chunk_bytes: None,
+            full: Vec::new(),
+            taken_back: Vec::new(),
+            slice: END_SLICE,
         }
     }
 
     pub fn bytes(&self) -> usize {
-        let lists = self.spares.capacity() * size_of::<usize>() + self.free_seats.capacity() * size_of::<u32>();
+        let lists = self.spares.capacity() * size_of::<usize>()
+            + self.free_seats.capacity() * size_of::<u32>()
+            + self.full.capacity() * size_of::<TxnId>()
+            + self.taken_back.capacity() * size_of::<TakenBack>();
         self.bytes + self.records.allocation_size() + lists
     }
 
@@ -127,12 +157,18 @@ impl TxnTable {
         result
     }
 
-    pub fn push_undo(&mut self, txn: &TxnRef, undo: Undo) {
-        self.with(txn, |r| {
+    /// `bytes`: what it adds to the transaction's next chunk.
+    pub fn push_undo(&mut self, txn: &TxnRef, undo: Undo, bytes: usize) {
+        let limit = self.chunk_bytes;
+        let is_full = self.with(txn, |r| {
             let last = r.undo.last().map_or(0, |u| u.statement);
             assert!(undo.statement >= last, "statement {} writes after statement {last}", undo.statement);
             r.undo.push(undo);
+            limit.is_some_and(|limit| r.chunks.add(bytes as u64, limit))
         });
+        if is_full {
+            self.full.push(txn.id);
+        }
     }
 
     /// The transaction's number as an owner of fresh rows, and whether it has just got it.
@@ -192,10 +228,53 @@ impl TxnTable {
         self.release_if_empty(txn);
     }
 
-    /// Takes the newest change off the undo list if it belongs to `statement` or a later one.
+    /// Takes the newest change off the undo list if it belongs to `statement` or a later one. What was sent of it was
+    /// noted before.
     pub fn pop_undo(&mut self, txn: TxnId, statement: u32) -> Option<Undo> {
         let record = self.records.get_mut(&txn)?;
         record.undo.pop_if(|u| u.statement >= statement)
+    }
+
+    /// The transaction's end begins: the lists get shorter from here on, and what its chunks were counts no more.
+    pub fn begin_end(&mut self, txn: TxnId) {
+        if let Some(record) = self.records.get_mut(&txn) {
+            record.is_ending = true;
+            record.chunks.clear();
+        }
+    }
+
+    /// Nothing of the transaction is left here: what was sent of it is taken back.
+    pub fn take_all_back(&mut self, txn: TxnId) {
+        self.begin_undo(txn, 0);
+    }
+
+    /// Changes of `statement` and later ones are about to be undone: what was sent of them is taken back.
+    pub fn begin_undo(&mut self, txn: TxnId, statement: u32) {
+        if let Some(record) = self.records.get_mut(&txn)
+            && record.chunks.any()
+            && let stays = record.undo.partition_point(|u| u.statement < statement)
+            && let Some(left) = record.chunks.taken_back(stays)
+        {
+            note_taken_back(&mut self.taken_back, txn, left);
+        }
+    }
+
+    /// Changes the transaction's record, if there is one, and counts what it grew.
+    pub fn change<R>(&mut self, txn: TxnId, change: impl FnOnce(&mut TxnRecord) -> R) -> Option<R> {
+        let record = self.records.get_mut(&txn)?;
+        let before = record.bytes();
+        let result = change(record);
+        self.bytes = self.bytes + record.bytes() - before;
+        Some(result)
+    }
+
+    pub fn get_mut(&mut self, txn: TxnId) -> Option<&mut TxnRecord> {
+        self.records.get_mut(&txn).map(|r| &mut **r)
+    }
+
+    /// Takes the newest lock off the list.
+    pub fn pop_lock(&mut self, txn: TxnId) -> Option<RowKey> {
+        self.records.get_mut(&txn)?.locks.pop()
     }
 
     pub fn note_range(&mut self, txn: &TxnRef, table: TableId) {
@@ -243,6 +322,7 @@ impl TxnTable {
     pub fn forget_table(&mut self, table: TableId) {
         let mut empty = Vec::new();
         for (txn, record) in &mut self.records {
+            record.chunks.keep(&record.undo, |u| u.key.table() != table);
             record.undo.retain(|u| u.key.table() != table);
             record.locks.retain(|k| k.table() != table);
             record.waits.retain(|k| k.table() != table);

@@ -25,6 +25,9 @@ impl From<MemoryFull> for Stop {
     }
 }
 
+/// What a deletion counts for in a chunk, in bytes: about a key.
+const DELETION: usize = 32;
+
 /// The newest state of a row for its lock's holder.
 enum Newest {
     Absent,
@@ -43,6 +46,7 @@ impl Partition {
         access: &mut Access<'_>,
     ) -> Result<(), Stop> {
         let txn = access.txn.expect("a write belongs to a transaction");
+        self.may_write()?;
         self.has_room_elsewhere()?;
         let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
         let result = match fragment.find(key, hash) {
@@ -108,7 +112,8 @@ impl Partition {
             Ok(image) => {
                 let (layout, _) = self.versions.image(image);
                 fragment.add_entries(rk.row(), layout, row.into(), &mut self.scratch);
-                push(fragment, &mut self.versions, &mut self.txns, txn, rk, access.statement, Image::Stored(image));
+                let (versions, txns, image) = (&mut self.versions, &mut self.txns, Image::Stored(image));
+                push(fragment, versions, txns, txn, rk, access.statement, image, row.len());
                 Ok(())
             }
             Err(stop) => {
@@ -146,6 +151,7 @@ impl Partition {
         access: &mut Access<'_>,
     ) -> Result<bool, Stop> {
         let txn = access.txn.expect("a write belongs to a transaction");
+        self.may_write()?;
         if row.is_some() {
             self.has_room_elsewhere()?;
         }
@@ -178,6 +184,7 @@ impl Partition {
         row: Option<&[u8]>,
         access: &mut Access<'_>,
     ) -> Result<bool, Stop> {
+        let is_chunked = self.has_chunks(txn.id);
         let fragment = self.fragments.get_mut(&rk.table()).expect("seen by the caller");
         let (current, own) = match newest(fragment, &self.versions, txn, rk, access)? {
             Newest::Absent => return Ok(false),
@@ -190,7 +197,8 @@ impl Partition {
                 all_range_keys(fragment, layout, bytes, &mut self.keys);
                 check_ranges(fragment, &mut self.ranges, &mut self.txns, txn, rk.table(), &self.keys)?;
             }
-            push(fragment, &mut self.versions, &mut self.txns, txn, rk, access.statement, Image::Deleted);
+            let (versions, txns) = (&mut self.versions, &mut self.txns);
+            push(fragment, versions, txns, txn, rk, access.statement, Image::Deleted, DELETION);
             return Ok(true);
         };
         let layout = fragment.schema.layout().version;
@@ -205,7 +213,8 @@ impl Partition {
         let apart = large::take_apart(&self.budget, fragment.schema.layout(), row, old.1.beside, Purpose::Write)?;
         let row = large::image(row, &apart);
         fragment.distinct_keys((layout, row), old, &mut self.keys, &mut self.scratch);
-        match own.filter(|c| c.statement == access.statement) {
+        // What a chunk may have already is written beside it.
+        match own.filter(|c| c.statement == access.statement && !is_chunked) {
             Some(change) => {
                 // The image of the same statement: what it had and the new one has not becomes suspect.
                 let mut lost = std::mem::take(&mut self.lost);
@@ -232,7 +241,8 @@ impl Partition {
             None => {
                 let image = self.versions.store(layout, row, Purpose::Write)?;
                 fragment.add_listed(rk.row(), &self.keys);
-                push(fragment, &mut self.versions, &mut self.txns, txn, rk, access.statement, Image::Stored(image));
+                let (bytes, image) = (row.size(), Image::Stored(image));
+                push(fragment, &mut self.versions, &mut self.txns, txn, rk, access.statement, image, bytes);
             }
         }
         Ok(true)
@@ -294,6 +304,8 @@ fn resolve<'a>(fragment: &'a Fragment, versions: &'a VersionTable, rk: RowKey, i
     }
 }
 
+/// `bytes`: what is written.
+#[expect(clippy::too_many_arguments, reason = "parts of one partition, borrowed apart")]
 fn push(
     fragment: &mut Fragment,
     versions: &mut VersionTable,
@@ -302,11 +314,12 @@ fn push(
     rk: RowKey,
     statement: u32,
     image: Image,
+    bytes: usize,
 ) {
     fragment.unfold(versions, rk);
     let first = versions.push(rk, txn, Change { statement, image });
     fragment.add_flags(rk.row(), flags::SIDE);
-    txns.push_undo(txn, Undo { key: rk, statement, first });
+    txns.push_undo(txn, Undo { key: rk, statement, first }, bytes);
 }
 
 /// The keys of an image in all indexes, by position in `range_defs`.

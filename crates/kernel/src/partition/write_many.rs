@@ -154,7 +154,7 @@ impl Partition {
         assert!(probes.len() <= MANY, "{} keys in one call", probes.len());
         let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
         prepared.clear(fragment.schema.layout().version);
-        if self.ranges.is_used(table) {
+        if self.ranges.is_used(table) || self.is_read_only {
             prepared.refused.extend((0..probes.len()).map(|i| (i, Refusal::Left)));
             return Ok(probes.len());
         }
@@ -243,7 +243,7 @@ impl Partition {
         let id = fragment.rows.insert(header, row, Purpose::Relief).expect("relief is not refused");
         fragment.link(hash, id);
         fragment.add_entries(id, layout, row, &mut self.scratch);
-        fragment.live += 1;
+        fragment.count_in(id);
     }
 
     /// Over a committed row, or a tombstone.
@@ -266,11 +266,12 @@ impl Partition {
         if kept.garbage {
             self.garbage.push_back(Garbage { time, key: rk });
         }
-        fragment.live += u64::from(old.flags & flags::TOMBSTONE != 0);
+        fragment.count_out(rk.row());
         // A tombstone has a side entry.
         let sole = old.flags & flags::SIDE == 0 && !kept.garbage;
         let header = RowHeader { time, layout, flags: if sole { 0 } else { flags::SIDE } };
         fragment.rows.replace(rk.row(), header, row, Purpose::Relief).expect("relief is not refused");
+        fragment.count_in(rk.row());
         if moved {
             fragment.drop_suspects(&self.versions, rk, &mut self.lost, &mut self.scratch);
         }

@@ -6,7 +6,7 @@
 //! | commands | why twice is as good as once |
 //! |---|---|
 //! | `AddNode`, `Register`, `Succeed` | known by the directory, by the nonce: the same answer again |
-//! | `Strike`, `LetGo`, `Join`, `Lead`, `Relieve`, `Place` | name the version that they were made under (rule 18): void the second time |
+//! | `Strike`, `Withdraw`, `LetGo`, `Join`, `Lead`, `Relieve`, `Place` | name the version that they were made under (rule 18): void the second time |
 //! | `Down`, `Expire`, `Term`, `EndIntent`, `RemoveNode`, `ForgetNode`, `AcceptLoss`, `Create` | what is so already is not made so again |
 //! | `Cut`, `Recover` | name the versions that they were made under, the number that they are to be: void the second time |
 //! | `Timestamps`, `Observe`, `Configure` | only raise, or set |
@@ -218,6 +218,14 @@ pub enum GroupCommand {
     Reopen {
         number: u64,
         open: Open,
+    },
+    /// The primary has stopped in this view, since its rows are damaged: another is to lead, and it is not in-sync any
+    /// more. Said by an in-sync follower that has heard so (rule 80). Void unless `version` is the group's, the member
+    /// leads, and another is in-sync and up.
+    Withdraw {
+        group: GroupId,
+        version: u64,
+        member: Member,
     },
 }
 

@@ -148,6 +148,7 @@ impl Group {
             }
             Down { member } => self.down(*member),
             Strike { group, version, member } => self.strike(*group, *version, *member),
+            Withdraw { group, version, member } => self.withdraw(*group, *version, *member),
             Join { group, version, member } => self.join(*group, *version, *member),
             Lead { group, version, member } => self.lead(*group, *version, *member),
             Place { group, version, nodes } => self.place(*group, *version, nodes),

@@ -5,8 +5,8 @@
 //!
 //! # Views and who may lead
 //! [`GroupCommand::Lead`](super::GroupCommand::Lead) begins a view, and only where nobody leads. A group loses its
-//! primary when that is down (its lease has ended), when its node registers a new process, or by `Relieve`. In the
-//! first case it serves no more; in the others it may not have heard of it yet, and stands in
+//! primary when that is down (its lease has ended), when it has stopped by itself (`Withdraw`), when its node registers a
+//! new process, or by `Relieve`. In the first two cases it serves no more; in the others it may not have heard of it yet, and stands in
 //! [`ReplicationGroup::former`] until the next `Lead`: the control-plane leader waits for the end of its lease, or
 //! until it has heard (rule 18).
 //!
@@ -238,6 +238,19 @@ impl Group {
             return Err(Answer::Void);
         }
         state.retain_in_sync(|m| *m != member, |_| up);
+        state.changed()
+    }
+
+    /// It serves no more and answers no reads since before it said that it has stopped: nobody waits until it hears of this.
+    pub(super) fn withdraw(&mut self, group: GroupId, version: u64, member: Member) -> Result<Answer, Answer> {
+        let up: BTreeSet<Member> = self.nodes.keys().filter_map(|node| self.member(*node)).collect();
+        let state = self.under(group, version)?;
+        let others = state.in_sync.iter().any(|m| *m != member && up.contains(m));
+        if state.primary != Some(member) || !others {
+            return Err(Answer::Void);
+        }
+        state.in_sync.retain(|m| *m != member);
+        state.primary = None;
         state.changed()
     }
 

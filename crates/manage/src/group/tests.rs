@@ -383,12 +383,43 @@ fn requests_under_an_old_version_are_void() {
         GroupCommand::Join { group: P, version: old, member: members[2] },
         GroupCommand::Lead { group: P, version: old, member: members[1] },
         GroupCommand::Relieve { group: P, version: old },
+        GroupCommand::Withdraw { group: P, version: old, member: members[0] },
         GroupCommand::Place { group: P, version: old, nodes: vec![NodeId(1)] },
     ] {
         assert_eq!(nothing(&mut group, late), Answer::Void);
     }
     let beyond = GroupCommand::Relieve { group: GroupId(3), version: 0 };
     assert!(matches!(refused(nothing(&mut group, beyond)), Refused::OutOfRange(_)));
+}
+
+/// Rule 80: a primary that has stopped gives way at once, and only where somebody can go on.
+#[test]
+fn a_primary_that_has_stopped_leads_no_more() {
+    let (mut group, members) = cluster(3);
+    let withdraw = |group: &Group, member| {
+        let version = group.replication_groups[0].version;
+        GroupCommand::Withdraw { group: P, version, member }
+    };
+    for other in [members[1], Member { process: ProcessId(99), ..members[0] }] {
+        let late = withdraw(&group, other);
+        assert_eq!(nothing(&mut group, late), Answer::Void);
+    }
+    let stopped = withdraw(&group, members[0]);
+    assert_eq!(run(&mut group, stopped.clone()), Answer::Done);
+    assert_eq!(nothing(&mut group, stopped), Answer::Void, "twice is as good as once");
+    let state = &group.replication_groups[0];
+    assert_eq!((state.primary, state.former, state.in_sync.as_slice()), (None, None, &members[1..]));
+    assert!(state.leaving.is_empty() && state.placed.contains(&members[0].node));
+    done(&mut group, |version| GroupCommand::Lead { group: P, version, member: members[1] });
+    assert_eq!(group.assignment(P).joining, [members[0]]);
+    // The last that has everything stays, and so does one whose followers have all ended.
+    strike(&mut group, members[2]);
+    let alone = withdraw(&group, members[1]);
+    assert_eq!(nothing(&mut group, alone), Answer::Void);
+    done(&mut group, |version| GroupCommand::Join { group: P, version, member: members[0] });
+    run(&mut group, GroupCommand::Down { member: members[0] });
+    let alone = withdraw(&group, members[1]);
+    assert_eq!(nothing(&mut group, alone), Answer::Void);
 }
 
 #[test]

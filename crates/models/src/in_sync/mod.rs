@@ -62,6 +62,10 @@
 //!     has and does not know to be stable (it hears of it with the next message), and a member that is down, or was struck before it was heard. The
 //!     runs leave these out: a directory goes back only below what the other knows to be stable, and until its process has said that it is doubtful,
 //!     or has what it lacks, the other neither crashes nor is struck unheard.
+//! 13. A process whose rows are damaged *stops*: it serves, ships and takes nothing any more in that group ([`Mutation::StoppedServes`]), and says so. If
+//!     it leads, the in-sync follower that hears of it, in the same view ([`Mutation::StaleStop`]), asks that it be removed, so
+//!     one that is alive says it. Its log is whole: it keeps that until the next primary brings it everything
+//!     ([`Mutation::StoppedForgets`]).
 //!
 //! # Named trace
 //! *The gap before the entry* (rule 10). B has everything, A asks that B become in-sync. Before the entry is committed A
@@ -91,6 +95,8 @@
 //!
 //! With a directory that goes back (no elections, no drift): 1 write, 1 crash, 3 entries (test); the same with 4 entries:
 //! 2 708 124 states.
+//!
+//! With processes that stop (no elections, no drift): 1 write, no crash, 4 entries (test); 1 crash, 4 entries: STATES states.
 //!
 //! Drift: ticks by which clocks fall behind in all. Entries: how far the manage group commits, the first included.
 
@@ -151,6 +157,12 @@ pub enum Mutation {
     LackingPrimaryGoesOn,
     /// A follower refuses to cut, and tells of, what it has, whether it knows that to be stable or not.
     UnstableTold,
+    /// A primary that has stopped goes on answering.
+    StoppedServes,
+    /// Who hears late that a primary has stopped has it removed, although it leads another view by now.
+    StaleStop,
+    /// Who stops forgets its log at once.
+    StoppedForgets,
 }
 
 /// What a crash takes.
@@ -181,6 +193,8 @@ pub struct Size {
     pub drops: u8,
     /// Directories that are put back to an older copy while their process is down.
     pub olds: u8,
+    /// Processes that stop in this group, since their rows are damaged.
+    pub stops: u8,
 }
 
 /// Ticks a granted lease counts for the leader, and for its holder.
@@ -223,6 +237,7 @@ impl Model for InSync {
             in_sync: 0b11,
             incarnations: [1; NODES],
             doubtful: [None; NODES],
+            led: true,
         };
         let node = Node {
             up: true,
@@ -234,6 +249,8 @@ impl Model for InSync {
             older: false,
             opened: false,
             refused: false,
+            stopped: false,
+            told: None,
             knows: Some(entry),
             lease: 0,
             renewal: Renewal::None,
@@ -257,6 +274,7 @@ impl Model for InSync {
             doubts_left: self.size.doubts,
             drops_left: self.size.drops,
             olds_left: self.size.olds,
+            stops_left: self.size.stops,
             served_after_relief: false,
             served_without_lease: false,
             showed_less: false,
@@ -280,8 +298,8 @@ impl Model for InSync {
                 (0..NODES).all(|n| !survives(model, s, n) || s.nodes[n].log.begins_with(&s.promised))
             }),
             Property::always(LED, |_, s: &State| {
-                // One whose directory has gone back finds out before it shows anything.
-                let may_lack = |n, node: &Node| !steps::leads(node, n) || node.lease == 0 || node.older;
+                // One whose directory has gone back finds out before it shows anything; one that has stopped shows nothing.
+                let may_lack = |n, node: &Node| !steps::leads(node, n) || node.lease == 0 || node.older || node.stopped;
                 s.nodes.iter().enumerate().all(|(n, node)| may_lack(n, node) || node.log.begins_with(&s.promised))
             }),
             Property::always(SHOWN, |_, s: &State| !s.showed_less),
@@ -289,6 +307,10 @@ impl Model for InSync {
             Property::sometimes("everything acknowledged by one primary", |_, s: &State| s.promised == Log([1, 1])),
             Property::sometimes("writes acknowledged by two primaries", |_, s: &State| {
                 s.promised.0[0] == 1 && s.promised.0[1] > 1
+            }),
+            Property::sometimes("who has stopped is brought everything", |model: &Self, s: &State| {
+                model.size.stops == 0
+                    || s.stops_left == 0 && s.entry.view > 1 && s.nodes.iter().all(|node| !node.stopped)
             }),
             Property::sometimes("a struck replica is in-sync again and leads", |_, s: &State| {
                 s.entry.view > 1 && s.entry.primary == 0 && s.promised.len() == 2 && steps::leads(&s.nodes[0], 0)
@@ -320,6 +342,7 @@ pub fn sizes(large: bool) -> Vec<Size> {
         doubts,
         drops: 1,
         olds: 0,
+        stops: 0,
     };
     let sizes: &[(Crash, u8, u8, u8, u8, u8)] = if large {
         &[
@@ -347,9 +370,11 @@ pub fn sizes(large: bool) -> Vec<Size> {
         doubts: 0,
         drops: 0,
         olds: 0,
+        stops: 0,
     };
     let doubtful = if large { vec![damaged(2, 2, 4)] } else { vec![damaged(1, 1, 3)] };
     let older = |writes, crashes, versions| Size { olds: 1, ..size((KeepsLog, writes, crashes, 0, 0, versions)) };
     let older = vec![older(1, 1, if large { 4 } else { 3 })];
-    sizes.iter().map(|chosen| size(*chosen)).chain(doubtful).chain(older).collect()
+    let stops = Size { stops: 1, ..size((KeepsLog, 1, u8::from(large), 0, 0, 4)) };
+    sizes.iter().map(|chosen| size(*chosen)).chain(doubtful).chain(older).chain([stops]).collect()
 }

@@ -53,6 +53,8 @@ pub struct Entry {
     /// In-sync members that have registered with a log whose end was damaged: how far their logs reach. They are not
     /// in-sync any more.
     pub doubtful: [Option<Reach>; NODES],
+    /// The primary has not stopped, as far as is known.
+    pub led: bool,
 }
 
 /// The view that a log follows, and its length: what logs are compared by.
@@ -99,6 +101,10 @@ pub struct Node {
     pub opened: bool,
     /// As primary: the other has told it of a stable entry that it lacks (kept only where it goes on all the same).
     pub refused: bool,
+    /// It takes part in nothing, until another primary has brought it everything.
+    pub stopped: bool,
+    /// The other has told it that it has stopped as the primary of this view; the message may be read at any time.
+    pub told: Option<u8>,
     /// The newest entry it has heard of; none after a restart.
     pub knows: Option<Entry>,
     /// Ticks of its own clock for which it holds the lease.
@@ -136,6 +142,7 @@ pub struct State {
     pub doubts_left: u8,
     pub drops_left: u8,
     pub olds_left: u8,
+    pub stops_left: u8,
     /// Somebody answered, or acknowledged, after another had been named primary.
     pub served_after_relief: bool,
     /// Somebody answered, or acknowledged, whose lease had ended by his own clock.

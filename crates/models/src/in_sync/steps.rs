@@ -75,6 +75,14 @@ pub enum Step {
     Restart {
         node: usize,
     },
+    /// It finds that its rows are damaged, and stops.
+    Stop {
+        node: usize,
+    },
+    /// The follower has heard that the primary has stopped.
+    Remove {
+        by: usize,
+    },
     Elect,
 }
 
@@ -109,6 +117,12 @@ pub fn candidates(model: &InSync, state: &State, steps: &mut Vec<Step>) {
         }
         if state.crashes_left > 0 {
             steps.push(Step::Crash { node });
+        }
+        if state.stops_left > 0 {
+            steps.push(Step::Stop { node });
+        }
+        if state.entry.version < model.size.versions && state.nodes[node].told.is_some() {
+            steps.push(Step::Remove { by: node });
         }
     }
     if state.entry.version < model.size.versions {
@@ -154,6 +168,7 @@ pub fn apply(model: &InSync, state: &State, step: &Step) -> Option<State> {
             show(model, &mut next, node)?;
             next.nodes[node].worked = false;
         }
+        Step::Write { node } | Step::RequestJoin { node } if state.nodes[node].stopped => return None,
         Step::Write { node } if state.nodes[node].lease > 0 && state.nodes[node].log.len() < model.size.writes => {
             let own = &mut next.nodes[node];
             own.log.push(own.knows?.view)?;
@@ -200,6 +215,8 @@ pub fn apply(model: &InSync, state: &State, step: &Step) -> Option<State> {
             let own = &mut next.nodes[node];
             (own.up, own.incarnation) = (true, own.incarnation + 1);
         }
+        Step::Stop { node } => stop(model, &mut next, node)?,
+        Step::Remove { by } => remove(model, &mut next, by)?,
         Step::Elect => {
             next.elections_left = next.elections_left.checked_sub(1)?;
             let wait = if model.is(Mutation::NewLeaderDoesNotWait) { 0 } else { LEADER_TICKS };
@@ -271,6 +288,9 @@ fn grant(model: &InSync, state: &mut State, node: usize) -> Option<()> {
 /// What precedes every answer to a client: the lease is looked at again.
 fn serve(model: &InSync, state: &mut State, node: usize) -> Option<()> {
     let own = &state.nodes[node];
+    if own.stopped && !model.is(Mutation::StoppedServes) {
+        return None;
+    }
     if own.lease == 0 {
         if !model.is(Mutation::LeaseNotCheckedBeforeAnswer) {
             return None;
@@ -285,7 +305,13 @@ fn serve(model: &InSync, state: &mut State, node: usize) -> Option<()> {
 fn ship(model: &InSync, state: &mut State, from: usize) -> Option<()> {
     let to = 1 - from;
     let (log, view) = (state.nodes[from].log, state.nodes[from].knows?.view);
+    if state.nodes[from].stopped {
+        return None;
+    }
     let follower = &state.nodes[to];
+    if follower.stopped && !is_brought(follower, to, view) {
+        return None;
+    }
     if !follower.up || follower.follows > view && !model.is(Mutation::OldStreamTaken) {
         return None;
     }
@@ -302,7 +328,7 @@ fn ship(model: &InSync, state: &mut State, from: usize) -> Option<()> {
     }
     let stable = stable(&state.nodes[from], from).min(log.len());
     let follower = &mut state.nodes[to];
-    (follower.log, follower.follows, follower.older) = (log, view, false);
+    (follower.log, follower.follows, follower.older, follower.stopped) = (log, view, false, false);
     if model.size.olds > 0 {
         follower.stable = follower.stable.min(log.len()).max(stable);
     }
@@ -393,6 +419,47 @@ fn strike(state: &mut State) -> Option<()> {
     Some(())
 }
 
+/// A follower that stops takes nothing any more: its primary has it struck, as any that is silent. A primary tells the
+/// other.
+fn stop(model: &InSync, state: &mut State, node: usize) -> Option<()> {
+    let own = &mut state.nodes[node];
+    if own.stopped || own.doubtful || own.older {
+        return None;
+    }
+    state.stops_left = state.stops_left.checked_sub(1)?;
+    own.stopped = true;
+    if model.is(Mutation::StoppedForgets) {
+        own.log = Log::EMPTY;
+    }
+    if leads(own, node) {
+        let view = own.knows?.view;
+        state.nodes[1 - node].told = Some(view);
+    }
+    Some(())
+}
+
+/// The follower asks that the primary of whom it has heard be removed.
+fn remove(model: &InSync, state: &mut State, by: usize) -> Option<()> {
+    let (own, other) = (&state.nodes[by], 1 - by);
+    let view = own.told?;
+    let knows = own.knows.filter(|knows| *knows == state.entry)?;
+    let both = knows.in_sync == (1 << NODES) - 1 && usize::from(knows.primary) == other;
+    let registered = own.incarnation == knows.incarnations[by];
+    let same = knows.view == view || model.is(Mutation::StaleStop);
+    if !both || !registered || !same || own.stopped || own.older {
+        return None;
+    }
+    state.entry.in_sync &= !(1 << other);
+    state.entry.led = false;
+    state.entry.version += 1;
+    Some(())
+}
+
+/// Whether a process that has stopped takes everything from the primary of this view: nobody counts on what it has.
+fn is_brought(own: &Node, number: usize, view: u8) -> bool {
+    own.knows.is_some_and(|knows| knows.view == view && knows.in_sync & (1 << number) == 0)
+}
+
 /// A registered in-sync process becomes primary, when the old one's lease has ended or its process is gone.
 fn promote(model: &InSync, state: &mut State, node: usize, strike_old: bool) -> Option<()> {
     let entry = state.entry;
@@ -401,7 +468,11 @@ fn promote(model: &InSync, state: &mut State, node: usize, strike_old: bool) -> 
         || model.is(Mutation::OutOfSyncPromoted)
         || leads_in_doubt(model, &entry, node);
     let registered = state.nodes[node].incarnation == entry.incarnations[node];
-    let over = if node == old { entry.incarnations[old] != entry.leader_incarnation } else { state.granted[old] == 0 };
+    let over = match node == old {
+        true => entry.incarnations[old] != entry.leader_incarnation,
+        // Who has stopped, and was removed for that, serves no more whatever lease it has.
+        false => state.granted[old] == 0 || !entry.led,
+    };
     let unheard = state.nodes[node].older && strike_old && entry.in_sync & (1 << old) != 0;
     if !in_sync || !registered || !over || unheard || node == old && strike_old {
         return None;
@@ -411,6 +482,7 @@ fn promote(model: &InSync, state: &mut State, node: usize, strike_old: bool) -> 
     state.entry.doubtful = [None; NODES];
     state.entry.primary = node as u8;
     state.entry.leader_incarnation = state.nodes[node].incarnation;
+    state.entry.led = true;
     state.entry.view += 1;
     state.entry.version += 1;
     Some(())
@@ -534,6 +606,9 @@ fn end(model: &InSync, state: &mut State, node: usize) {
         older: own.older,
         opened: false,
         refused: false,
+        // What is on its disk is right.
+        stopped: false,
+        told: own.told,
         knows: None,
         lease: 0,
         renewal: Renewal::None,

@@ -26,10 +26,12 @@ fn every_mutation_is_found() {
         doubts: 0,
         drops: 0,
         olds: 0,
+        stops: 0,
     };
     let older = |crashes, versions| Size { olds: 1, ..size(Crash::KeepsLog, crashes, 0, 0, versions) };
     let damaged =
         |crashes, doubts, versions| Size { doubts, drops: 1, ..size(Crash::KeepsLog, crashes, 0, 0, versions) };
+    let stops = |versions| Size { stops: 1, ..size(Crash::KeepsLog, 0, 0, 0, versions) };
     let found = |mutation, property, size| {
         let seen = hunt(InSync { size, mutation: Some(mutation) }, property);
         assert!(!seen.trace(property).is_empty(), "{mutation:?}");
@@ -59,4 +61,7 @@ fn every_mutation_is_found() {
     found(DoubtForgotten, HELD, damaged(2, 1, 2));
     found(LackingPrimaryGoesOn, SHOWN, older(1, 4));
     found(UnstableTold, ENDED, older(0, 2));
+    found(StoppedServes, ONE_PRIMARY, stops(3));
+    found(StoppedForgets, HELD, stops(2));
+    found(StaleStop, ONE_PRIMARY, stops(7));
 }

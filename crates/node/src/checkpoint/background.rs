@@ -29,6 +29,8 @@ pub fn start(node: &Arc<Node>) {
     runtime.spawn("superblock", Box::pin(async move { run_claims(&weak, &*r).await }));
     let (weak, r) = (Arc::downgrade(node), runtime.clone());
     runtime.spawn("checkpoint", Box::pin(async move { run_checkpoints(&weak, &*r).await }));
+    crate::ends::start(node);
+    crate::scrub::start(node);
 }
 
 fn running(node: &Weak<Node>) -> Option<Arc<Node>> {

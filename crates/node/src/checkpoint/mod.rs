@@ -120,6 +120,9 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
         written.push(write_partition(node, number, partition, &ids).await?);
     }
     fault::point("node.checkpoint.after_rows").map_err(fault_error)?;
+    if let Some(cluster) = node.cluster() {
+        cluster.refuse_stopped()?;
+    }
     let last_time = node.log.last_time();
     node.group.flush_all().await?;
     if let Some(cluster) = node.cluster().filter(|cluster| cluster.hooks.safeguards.cut_covers) {
@@ -193,6 +196,8 @@ async fn write_partition(
     if node.cluster().is_some_and(|cluster| !cluster.is_whole(partition)) {
         return Ok(writer.finish()?);
     }
+    // What was committed before `redo_start` is in no log that recovery reads.
+    node.finish_ends(partition).await;
     let mut bytes = Vec::new();
     let mut rows: Vec<(u16, Timestamp, usize)> = Vec::new();
     for &table in tables {

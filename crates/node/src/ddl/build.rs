@@ -269,12 +269,19 @@ pub(super) async fn fill_uniques(
     Ok(())
 }
 
-/// One transaction: entries (index key, base row's key) go into an index table; gives the first that does not fit, and then none is in.
+/// Entries (index key, base row's key) go into an index table, all in one transaction; gives the first that does not fit, and then none is in.
 async fn enter(
     node: &Arc<Node>,
     unique: &UniqueIndex,
     entries: &[(Vec<u8>, Vec<u8>)],
 ) -> Result<Option<usize>, NodeError> {
+    let mut txn = internal(node, &unique.entries);
+    if txn.enter_together(unique, entries.iter().map(|(key, base)| (key.clone(), &base[..]))).await? {
+        txn.commit_without_waiting().await?;
+        return Ok(None);
+    }
+    // One by one, to find which; what is entered is taken back first.
+    drop(txn);
     let mut txn = internal(node, &unique.entries);
     for (at, (key, base)) in entries.iter().enumerate() {
         if !txn.add_entry(unique, key, base).await? {

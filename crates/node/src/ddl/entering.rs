@@ -8,6 +8,10 @@
 //! ends after [`ROWS`] rows, and is the victim of any deadlock; one that meets a key that is being written waits for
 //! [`KEY`] and then gives its rows back, to try again one by one.
 //!
+//! *In a cluster* a call for each row and each entry would be a message: [`TOGETHER`] rows are locked, read and entered
+//! with some messages for each partition, by a transaction that waits for no row. Where one of them is locked or a key
+//! is taken, the rows are entered as on a node that is alone.
+//!
 //! *Duplicates are found where they stay.* A row whose key another row has is refused here with 1062, for both are
 //! committed. A writer whose key is taken notes that ([`Note::Refused`]), and its row is looked at again: what is
 //! not a duplicate any more is entered.
@@ -26,12 +30,14 @@ use crate::table::TableInfo;
 use crate::table::building::{Building, Note};
 use crate::transaction::Transaction;
 use rauk_kernel::{LockMode, WaitPolicy};
-use rauk_types::ValueRef;
+use rauk_types::{RowView, ValueRef};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Rows that are locked together, on a node that is alone and in a cluster, where each takes messages.
+/// Rows that are locked one after another, on a node that is alone and in a cluster, where each takes messages.
 const ROWS: (usize, usize) = (64, 16);
+/// Rows that are locked together in a cluster.
+const TOGETHER: usize = 256;
 /// The longest wait for a lock while others are held; in a cluster, for one call.
 const KEY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 /// So many notes may be left to be looked at while the table is held alone.
@@ -133,6 +139,60 @@ async fn enter_all(
     bases: &[Vec<u8>],
     patience: &mut Patience,
 ) -> Result<(), NodeError> {
+    if node.cluster().is_none() {
+        return enter_each(node, table, building, bases, patience).await;
+    }
+    for bases in bases.chunks(TOGETHER) {
+        match enter_together(node, table, building, bases).await {
+            Ok(true) => patience.went_on(),
+            Ok(false) => enter_each(node, table, building, bases, patience).await?,
+            Err(error) => {
+                patience.again(node, error).await?;
+                enter_each(node, table, building, bases, patience).await?;
+            }
+        }
+        yield_once().await;
+    }
+    Ok(())
+}
+
+/// One transaction enters all of the rows, as they are now. `false`: none is entered, since one is locked or a key is
+/// taken.
+async fn enter_together(
+    node: &Arc<Node>,
+    table: &Arc<TableInfo>,
+    building: &Building,
+    bases: &[Vec<u8>],
+) -> Result<bool, NodeError> {
+    let mut txn = beside_writers(node, table, building);
+    let mut keys: Vec<Vec<(Vec<u8>, usize)>> = vec![Vec::new(); building.uniques.len()];
+    let mut see = |number: usize, row: RowView<'_>| {
+        for (unique, keys) in building.uniques.iter().zip(&mut keys) {
+            unique.keys.for_each_unique(&row, |key| keys.push((key.to_vec(), number)));
+        }
+    };
+    match txn.lock_all(table, bases, &mut see).await {
+        Err(NodeError::NoWait) => return Ok(false),
+        locked => locked?,
+    }
+    for (unique, keys) in building.uniques.iter().zip(keys) {
+        let entries = keys.into_iter().map(|(key, number)| (key, &bases[number][..]));
+        if !txn.enter_together(unique, entries).await? {
+            return Ok(false);
+        }
+    }
+    txn.commit_without_waiting().await?;
+    Ok(true)
+}
+
+/// Enters rows by transactions that lock one row after another.
+async fn enter_each(
+    node: &Arc<Node>,
+    table: &Arc<TableInfo>,
+    building: &Building,
+    bases: &[Vec<u8>],
+    patience: &mut Patience,
+) -> Result<(), NodeError> {
     let rows = if node.cluster().is_some() { ROWS.1 } else { ROWS.0 };
     let (mut at, mut most) = (0, rows);
     while at < bases.len() {
@@ -184,7 +244,7 @@ async fn enter_row(
 ) -> Result<(), NodeError> {
     let handle = TableHandle::new(table.clone());
     let mut keys: Vec<(usize, Vec<u8>)> = Vec::new();
-    let see = |row: Option<rauk_types::RowView<'_>>| {
+    let see = |row: Option<RowView<'_>>| {
         let Some(row) = row else { return };
         for (number, unique) in building.uniques.iter().enumerate() {
             unique.keys.for_each_unique(&row, |key| keys.push((number, key.to_vec())));

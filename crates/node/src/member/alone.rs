@@ -62,7 +62,7 @@ pub async fn commit_here(
     let Written { group, place: Place { view, .. }, ref parts } = *written;
     let collected = collect(node, txn.id, parts, || holds(cluster, group, view)).await;
     let Ok(collected) = collected else { return Err(NodeError::Deadlock) };
-    if collected.writes.is_empty() {
+    if collected.is_nothing() {
         cluster.abort_parts(node, parts, txn.id);
         return Ok(None);
     }
@@ -265,7 +265,7 @@ async fn write(
             if !may_write() {
                 return Err(Refused);
             }
-            if collected.writes.is_empty() {
+            if collected.is_nothing() {
                 return Ok(Found::NothingWritten);
             }
             if let Some(failure) = too_large(node, collected.writes.len()) {

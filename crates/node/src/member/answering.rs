@@ -82,6 +82,21 @@ fn on_signal(
                 cluster.at_slot(node, group, |slot, s, cx| slot.forget(s, cx, txns));
             }
         }
+        Signal::Digests { partition, entry, digests } => {
+            if is_partition(cluster, partition) {
+                cluster.on_digests(from, partition.0, entry, digests);
+            }
+        }
+        Signal::Stopped { group, view, copy } => {
+            if is_group(cluster, group) {
+                cluster.on_stopped(node, from, group, view, copy);
+            }
+        }
+        Signal::Damaged { partition, table } => {
+            if is_partition(cluster, partition) {
+                cluster.on_damaged(from, partition.0, table);
+            }
+        }
         signal @ (Signal::End { .. } | Signal::Interrupt { .. } | Signal::Waits { .. }) => {
             let node = node.clone();
             let tasks = cluster.tasks.clone();

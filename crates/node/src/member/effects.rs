@@ -22,19 +22,19 @@ impl From<String> for NotAdopted {
 
 /// What the stream's payloads do to a partition. Tables that are not there any more are passed over.
 pub trait Rows {
-    /// The writes stand beside the rows, for a transaction that is prepared.
-    fn adopt_writes(&mut self, txn: &TxnRef, writes: &[u8], share: Share) -> Result<(), NotAdopted>;
+    /// The writes stand beside the rows, with this number.
+    fn adopt_writes(&mut self, txn: &TxnRef, number: u32, writes: &[u8], share: Share) -> Result<(), NotAdopted>;
     /// The writes are committed, in a partition that is being put together.
     fn restore_writes(&mut self, writes: &[u8], time: Timestamp, share: Share) -> Result<(), String>;
 }
 
 impl Rows for Partition {
-    fn adopt_writes(&mut self, txn: &TxnRef, writes: &[u8], share: Share) -> Result<(), NotAdopted> {
+    fn adopt_writes(&mut self, txn: &TxnRef, number: u32, writes: &[u8], share: Share) -> Result<(), NotAdopted> {
         for_each(writes, share, |table, write| {
             if !self.has_table(table) {
                 return Ok(());
             }
-            self.adopt(txn, table, write).map_err(|stop| match stop {
+            self.adopt(txn, number, table, write).map_err(|stop| match stop {
                 Stop::Wait(holders) => NotAdopted::Held(holders),
                 stop => NotAdopted::Refused(format!("an entry's writes are refused: {stop:?}")),
             })

@@ -79,6 +79,11 @@ pub struct Safeguards {
     pub pacing: bool,
     /// Whoever enters a partition brings what the stream has said to the rows first (rule 50).
     pub adopted: bool,
+    /// What was sent of a large transaction and is undone is taken back in the stream first (rule 65).
+    pub taken_back: bool,
+    /// A replica that cannot go on stops alone (rule 80). Off: its process ends, so that the simulator sees our own mistakes
+    /// where nothing was damaged.
+    pub stops_alone: bool,
 }
 
 impl Default for Safeguards {
@@ -106,6 +111,8 @@ impl Default for Safeguards {
             failed_slot: true,
             pacing: true,
             adopted: true,
+            taken_back: true,
+            stops_alone: true,
         }
     }
 }

@@ -8,6 +8,7 @@
 //! | `answering` | what other nodes ask |
 //! | `leading` | heartbeats, the lease; the manage leader's work |
 //! | `replica_reads` | snapshot reads on this node's own replica |
+//! | [`comparing`] | digests of rows, compared between replicas |
 //! | `cutting`, `pacing` | cuts over the whole cluster, where memory is what counts; commits that wait for them |
 //! | `times` | snapshot times, the oldest snapshot |
 //! | `flushing` | the redo log's durability, told to slots |
@@ -32,7 +33,9 @@ mod alone;
 mod answering;
 pub mod catalog;
 pub mod chronicle;
+pub mod chunks;
 pub mod commit;
+pub mod comparing;
 pub mod counters;
 mod cutting;
 pub mod dump;
@@ -63,7 +66,6 @@ pub mod written;
 pub use opening::{Identity, MemberOptions};
 
 use crate::error::NodeError;
-use crate::executor::Class;
 use crate::node::Node;
 use crate::ops::wire::{Failure, OpAnswer};
 use crate::runtime::{BoxFuture, Runtime};
@@ -152,6 +154,7 @@ pub struct Cluster {
     pub cuts: Cuts,
     pacing: Pacing,
     statistics: statistics::Statistics,
+    comparing: comparing::Comparing,
     rooms: room::Rooms,
     pub tasks: Arc<Tasks>,
     /// Leases and snapshot times, on a thread of their own: however much `tasks` has to do, a process that lives is not taken for gone.
@@ -577,6 +580,7 @@ impl Cluster {
             replicated: self.replicated,
             budget: &node.budget,
             rooms: &self.rooms,
+            compare_every: node.config.compare_every,
             longest_state: LONGEST_ENTRY,
         };
         let r = self.slot(group).enter(&mut cx, f);
@@ -612,11 +616,14 @@ impl Cluster {
             }
             let (_, has_actions) = self.enter_slot(node, self.group_of(partition), |slot, s, cx| {
                 carried.slices.into_iter().for_each(|slice| slot.on_slice(s, cx, partition, slice));
+                for (entry, digests) in carried.digests {
+                    slot.on_digests(s, cx, partition, entry, digests);
+                }
                 if let Some(view) = carried.serves {
                     slot.begin_service(s, cx, partition, view);
                 }
                 if let Some(what) = carried.failed {
-                    slot.fail(s, cx, &what);
+                    slot.stop(s, cx, &what);
                 }
             });
             leaves |= has_actions;
@@ -632,16 +639,7 @@ impl Cluster {
         let Some(node) = self.node.upgrade() else { return };
         // A test may have nobody else see to it.
         node.partitions[usize::from(partition)].announce();
-        match node.partitions[usize::from(partition)].try_with(Partition::take_granted) {
-            Ok(granted) => node.waits.grant(&granted),
-            Err(_) => {
-                let granting = node.clone();
-                node.partitions[usize::from(partition)].detach(Class::Resolve, move |p| {
-                    let granted = p.take_granted();
-                    granting.waits.grant(&granted);
-                });
-            }
-        }
+        node.detach(partition, |_| ());
     }
 
     /// Does what has left the locks of slots.
@@ -672,6 +670,7 @@ impl Cluster {
         match action {
             Action::Send { to, message } => self.tell(to, Signal::Replica { group, message }),
             Action::Rows { partition } => self.enter_rows(partition),
+            Action::Digests { partition, entry, digests } => self.tell_digests(partition, entry, digests),
             Action::Flush(lsn) => self.flushing.want(lsn),
             Action::FlushSoon(lsn) => self.flushing.want_soon(lsn),
             Action::Committed(time) => self.cuts.want(time),
@@ -680,10 +679,16 @@ impl Cluster {
                 tracing::warn!(
                     group = group.0,
                     node = member.node.0,
-                    "replica does not follow; asks to remove it from the in-sync set"
+                    "asks to remove a replica from the in-sync set: it does not follow, or its rows are damaged"
                 );
                 self.suggest(GroupCommand::Strike { group, version, member });
             }
+            Action::Stopped => {
+                if let Some(node) = self.node.upgrade() {
+                    node.registry.stopped_replicas.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Action::TellStopped { to, view, copy } => self.tell_stopped(group, to, view, copy),
             Action::Draw { view } => self.draw_for_view(group, view),
             Action::Fatal(reason) => {
                 self.close();

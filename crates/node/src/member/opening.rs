@@ -11,6 +11,7 @@
 //! 5. It has followed all that was decided before: whoever reads the catalog from here on, accounts first of all, finds what others have.
 
 use super::catalog::{self, CatalogState};
+use super::comparing::Comparing;
 use super::cutting::Cuts;
 use super::events::Event;
 use super::flushing::Flushing;
@@ -209,6 +210,7 @@ async fn open(
         let times = Arc::new(TimeBounds::default());
         for partition in layout.partitions_of(group) {
             partitions[usize::from(partition)].share_times(&times);
+            partitions[usize::from(partition)].set_chunk_bytes(config.chunk_bytes);
             let standing = refs.iter().filter(|(_, standing)| standing.parts.contains(&partition));
             let standing = standing.map(|(id, standing)| (standing.txn.clone(), table.alone_time(*id)));
             rows.push(RowQueue::new(Share { layout, partition }, standing));
@@ -252,6 +254,7 @@ async fn open(
         pacing: Pacing::default(),
         replicated,
         statistics: Default::default(),
+        comparing: Comparing::new(node.partitions.len()),
         rooms: Default::default(),
         forgets: Mutex::default(),
         tasks: Tasks::start(&*runtime, network.clone()),

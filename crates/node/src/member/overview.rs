@@ -1,6 +1,7 @@
 //! The cluster put together for its operator: what the group has decided, with what nodes have told of themselves.
 
 use super::Cluster;
+use super::comparing::ComparedReport;
 use super::report::{PartitionReport, Told};
 use crate::Database;
 use crate::error::NodeError;
@@ -35,6 +36,8 @@ pub struct PartitionOverview {
     /// It has the tables that are on every data node.
     pub fully_replicated: bool,
     pub health: String,
+    /// The newest comparison that found the rows of all in-sync replicas equal.
+    pub compared: Option<ComparedReport>,
 }
 
 impl Told {
@@ -59,9 +62,9 @@ impl Told {
 }
 
 impl Database {
-    /// Health of the whole, and why, the worst first. A node that is alone is green. A member without a lease cannot serve anything, and what it knows of the others is of before that: it is red, whatever it knows.
+    /// Health of the whole, and why, the worst first. A node that is alone is green, if its memory is not damaged. A member without a lease cannot serve anything, and what it knows of the others is of before that: it is red, whatever it knows.
     pub fn health(&self) -> (Colour, Vec<String>) {
-        let Some(cluster) = self.node.cluster() else { return (Colour::Green, Vec::new()) };
+        let Some(cluster) = self.node.cluster() else { return self.health_alone() };
         let mut health = cluster.group().health();
         let rooms = self.rooms();
         if !rooms.is_empty() {
@@ -75,11 +78,26 @@ impl Database {
                 age.as_secs_f64()
             ));
         }
+        let mut wrong = cluster.all_stopped();
+        wrong.extend(cluster.all_divided());
+        if !wrong.is_empty() {
+            health.colour = Colour::Red;
+            health.reasons.splice(0..0, wrong);
+        }
         if !cluster.has_lease() {
             health.colour = Colour::Red;
             health.reasons.insert(0, self.without_lease(cluster));
         }
         (health.colour, health.reasons)
+    }
+
+    fn health_alone(&self) -> (Colour, Vec<String>) {
+        if self.counters().damaged_tables == 0 {
+            return (Colour::Green, Vec::new());
+        }
+        let what = "rows in memory are damaged: stored bytes are not what was written (rauk.events names the tables); \
+                    check this machine's memory, and restart this node: it reads the rows from its disk";
+        (Colour::Red, vec![what.to_owned()])
     }
 
     /// Why no client can be served here at the moment, if so.
@@ -126,6 +144,7 @@ impl Database {
                 serves: true,
                 fully_replicated: false,
                 health: Colour::Green.to_string(),
+                compared: None,
             };
             return (0..self.node.partition_count()).map(one).collect();
         };
@@ -163,7 +182,8 @@ impl Database {
                 lag: own.map(|p| p.last.saturating_sub(p.stable)),
                 serves: own.is_some_and(|p| p.serves),
                 fully_replicated: number == layout.everywhere().0,
-                health: health.colour.to_string(),
+                health: own.and_then(|p| p.divided.as_ref()).map_or(health.colour, |_| Colour::Red).to_string(),
+                compared: own.and_then(|p| p.compared),
             })
         };
         layout.partitions().filter_map(one).collect()

@@ -121,7 +121,7 @@ impl Cluster {
         let version = self.in_sync(partition)?;
         let state = self.slot_of(partition).state.lock();
         let follows = state.replica.role() == Role::Follower && state.replica.is_current();
-        (follows && !state.is_restoring() && self.is_caught_up(partition)).then_some(version)
+        (follows && !state.is_halted() && !state.is_restoring() && self.is_caught_up(partition)).then_some(version)
     }
 
     /// The version of the partition by which this process is in-sync, under its lease.
@@ -152,7 +152,8 @@ impl Cluster {
     /// The primary has confirmed the snapshot, for whoever has its stream up to `entry`. `Some(false)`: that has not come yet; `None`: it will not do here.
     fn take_confirmation(&self, node: &Node, group: GroupId, snapshot: Timestamp, entry: EntryId) -> Option<bool> {
         self.at_slot(node, group, |slot, s, _| {
-            if s.is_restoring() || s.replica.view() != entry.view || s.replica.role() != Role::Follower {
+            if s.is_halted() || s.is_restoring() || s.replica.view() != entry.view || s.replica.role() != Role::Follower
+            {
                 return None;
             }
             // Entries of an older view at these positions may be others.
@@ -173,7 +174,7 @@ impl Cluster {
 
 fn here(state: &State, snapshot: Timestamp) -> Here {
     match state.replica.role() {
-        Role::Follower if state.is_restoring() => Here::No,
+        Role::Follower if state.is_halted() || state.is_restoring() => Here::No,
         Role::Follower if snapshot <= state.confirmed => Here::Yes,
         Role::Follower if state.is_fresh() => Here::Unconfirmed,
         _ => Here::No,

@@ -4,6 +4,7 @@
 //! that is noted in the chronicle. A node that is alone gives a report of itself in the same form, as node 1.
 
 use super::chronicle::{Happened, Level};
+use super::comparing::ComparedReport;
 use super::signal::Signal;
 use crate::Database;
 use crate::node::Node;
@@ -70,6 +71,10 @@ pub struct PartitionReport {
     pub whole: bool,
     /// As primary, it takes work.
     pub serves: bool,
+    /// As primary: the newest comparison of its rows with those of the others that found all equal, and why it takes no
+    /// writes if so.
+    pub compared: Option<ComparedReport>,
+    pub divided: Option<String>,
     /// As primary: the others.
     pub followers: Vec<FollowerReport>,
 }
@@ -221,6 +226,8 @@ fn partitions(node: &Arc<Node>) -> Vec<PartitionReport> {
             unstable_bytes: 0,
             whole: true,
             serves: true,
+            compared: None,
+            divided: None,
             followers: Vec::new(),
         };
         return (0..node.partition_count()).map(alone).collect();
@@ -244,6 +251,8 @@ fn partitions(node: &Arc<Node>) -> Vec<PartitionReport> {
             unstable_bytes: replica.unstable_bytes(),
             whole: replica.contents() == Contents::Whole,
             serves: slot.serving().is_some(),
+            compared: cluster.compared_report(partition),
+            divided: cluster.divided(partition),
             followers: replica
                 .followers()
                 .map(|f| FollowerReport {

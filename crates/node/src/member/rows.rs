@@ -7,7 +7,8 @@
 //! 50): a follower that has acknowledged an entry shows its rows as pending, and who is told of a commit finds it.
 //!
 //! *Standing.* A transaction stands in a partition from the step that brings its writes ([`RowStep::Stand`], where the
-//! primary wrote the entry itself and they are there already; else [`RowStep::Adopt`]) until it is decided. What stands
+//! primary wrote the entry itself and they are there already; else [`RowStep::Adopt`], or the first [`RowStep::Chunk`])
+//! until it is decided, or nothing is left of its chunks. What stands
 //! is taken away by the stream alone: who ends sessions, or gives back locks, passes it by ([`RowQueue::abort_open`]).
 //!
 //! *Written over.* A primary may know of an entry to be stable, and write over its rows, before this replica has heard
@@ -21,10 +22,13 @@
 //! not listen to its primary, which sends again ([`RowQueue::is_full`]); on a primary there is one step for each
 //! transaction that begins or ends.
 
+use super::comparing::MOST_UNSTABLE_ROWS;
 use super::effects::{NotAdopted, Rows};
 use super::group_rows::Share;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use rauk_cluster::EntryId;
+use rauk_cluster::comparison::Digests;
 use rauk_kernel::{CopyCursor, Horizon, Partition, TxnRef, TxnState, slice_rows};
 use rauk_types::{Member, TableId, Timestamp, TxnId, View};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -50,7 +54,20 @@ pub enum RowStep {
     Adopt {
         txn: TxnRef,
         time: Option<Timestamp>,
+        /// Behind those of its chunks.
+        number: u32,
         writes: Bytes,
+    },
+    /// What such a transaction has written so far; it may be taken back.
+    Chunk {
+        txn: TxnRef,
+        number: u32,
+        writes: Bytes,
+    },
+    /// The chunks with this number and above are taken back.
+    Back {
+        txn: TxnId,
+        number: u32,
     },
     Commit {
         txn: TxnId,
@@ -66,7 +83,7 @@ pub enum RowStep {
     Readopt {
         txn: TxnRef,
         time: Option<Timestamp>,
-        writes: Bytes,
+        pieces: Vec<(u32, Bytes)>,
     },
     /// All rows are forgotten. Until [`RowStep::Finish`] only the next two come.
     Clear,
@@ -85,6 +102,14 @@ pub enum RowStep {
     Full {
         limit: Option<u64>,
     },
+    /// Nothing may be written here, or again.
+    ReadOnly {
+        is_read_only: bool,
+    },
+    /// The entry is reached at which the rows are to be compared with those of other replicas.
+    Compare {
+        entry: EntryId,
+    },
     /// This process leads in this view, and takes work when all that came before is beside the rows.
     Serve {
         view: View,
@@ -100,9 +125,10 @@ pub enum RowStep {
 impl RowStep {
     fn bytes(&self) -> usize {
         match self {
-            RowStep::Adopt { writes, .. } | RowStep::Readopt { writes, .. } | RowStep::Restore { writes, .. } => {
+            RowStep::Adopt { writes, .. } | RowStep::Chunk { writes, .. } | RowStep::Restore { writes, .. } => {
                 writes.len()
             }
+            RowStep::Readopt { pieces, .. } => pieces.iter().map(|(_, writes)| writes.len()).sum(),
             RowStep::Install { rows } => rows.len(),
             _ => 0,
         }
@@ -122,15 +148,17 @@ pub struct Slice {
 #[derive(Default)]
 pub struct Carried {
     pub slices: Vec<Slice>,
+    /// The digests of the tables at entries that ask for a comparison.
+    pub digests: Vec<(EntryId, Digests)>,
     /// The rows are as the stream has them at the beginning of this view.
     pub serves: Option<View>,
-    /// A step could not be carried out: the stream has failed in this process, and nothing more is done here.
+    /// A step could not be carried out: this replica stops, and nothing more is done here until all rows are forgotten.
     pub failed: Option<String>,
 }
 
 impl Carried {
     pub fn is_nothing(&self) -> bool {
-        self.slices.is_empty() && self.serves.is_none() && self.failed.is_none()
+        self.slices.is_empty() && self.digests.is_empty() && self.serves.is_none() && self.failed.is_none()
     }
 }
 
@@ -147,6 +175,9 @@ struct State {
     /// Those that were written over before they were told to be committed.
     ahead: FxHashSet<TxnId>,
     failed: bool,
+    /// Copies that are read here, by joiner: their numbers, and the ends that had begun here before
+    /// ([`Partition::newest_end`]).
+    copies: FxHashMap<Member, (u64, u64)>,
     /// Steps that are being carried out.
     taken: VecDeque<RowStep>,
 }
@@ -174,6 +205,11 @@ impl RowQueue {
         self.steps.lock().push_back(step);
     }
 
+    #[cfg(test)]
+    pub fn waiting_bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     /// Under the stream's lock and the guard: the rows have all that the stream has.
     pub fn is_empty(&self) -> bool {
         self.steps.lock().is_empty()
@@ -196,6 +232,10 @@ impl RowQueue {
             }
             for step in taken.drain(..) {
                 self.bytes.fetch_sub(step.bytes(), Ordering::Relaxed);
+                if matches!(step, RowStep::Clear) {
+                    // All rows go: what comes then is another beginning.
+                    (state.failed, carried.failed) = (false, None);
+                }
                 if state.failed {
                     continue;
                 }
@@ -231,7 +271,22 @@ impl State {
             RowStep::Stand { txn, time } => {
                 self.standing.insert(txn.id, Standing { txn, time });
             }
-            RowStep::Adopt { txn, time, writes } => self.adopt(p, horizon, txn, time, &writes, share)?,
+            RowStep::Adopt { txn, time, number, writes } => {
+                self.adopt(p, horizon, &txn, number, &writes, share)?;
+                self.standing.insert(txn.id, Standing { txn, time });
+            }
+            RowStep::Chunk { txn, number, writes } => {
+                self.adopt(p, horizon, &txn, number, &writes, share)?;
+                self.standing.insert(txn.id, Standing { txn, time: None });
+            }
+            RowStep::Back { txn, number } => {
+                if p.has_writes_before(txn, number) {
+                    p.take_back(txn, number);
+                } else {
+                    self.standing.remove(&txn);
+                    p.abort(txn);
+                }
+            }
             RowStep::Commit { txn, .. } if self.ahead.remove(&txn) => {}
             RowStep::Commit { txn, time } => match self.standing.remove(&txn) {
                 Some(_) => p.commit(txn, time, horizon),
@@ -251,12 +306,15 @@ impl State {
                 open.into_iter().filter(|txn| !self.standing.contains_key(txn)).for_each(|txn| p.abort(txn));
             }
             RowStep::Readopt { txn, .. } if self.ahead.contains(&txn.id) => {}
-            RowStep::Readopt { txn, time, writes } => {
+            RowStep::Readopt { txn, time, pieces } => {
                 p.abort(txn.id);
-                let id = txn.id;
-                self.standing.remove(&id);
-                self.adopt(p, horizon, txn, time, &writes, share)
-                    .map_err(|what| format!("transaction {} cannot be put beside the rows again: {what}", id.0))?;
+                self.standing.remove(&txn.id);
+                for (number, writes) in &pieces {
+                    self.adopt(p, horizon, &txn, *number, writes, share).map_err(|what| {
+                        format!("transaction {} cannot be put beside the rows again: {what}", txn.id.0)
+                    })?;
+                }
+                self.standing.insert(txn.id, Standing { txn, time });
             }
             RowStep::Clear => {
                 // The status of what stood is left as it is: it may stand in other partitions of this process, where it
@@ -272,15 +330,46 @@ impl State {
             }
             RowStep::Restore { writes, time } => p.restore_writes(&writes, time, share)?,
             RowStep::Finish => p.finish_restore().map_err(|stop| format!("{stop:?}"))?,
-            RowStep::Serve { view } => carried.serves = Some(view),
+            RowStep::Serve { view } => {
+                // What was found in another view is found again, if it is so still.
+                p.set_read_only(false);
+                carried.serves = Some(view);
+            }
             RowStep::Full { limit } => p.set_full_elsewhere(limit),
+            RowStep::ReadOnly { is_read_only } => p.set_read_only(is_read_only),
+            RowStep::Compare { entry } => carried.digests.extend(self.digests(p).map(|digests| (entry, digests))),
             RowStep::ReadSlice { to, copy, cursor } => {
+                // What was committed before the copy began comes in no other way; what is committed later comes with
+                // the stream.
+                let begun = self.copies.entry(to).or_insert_with(|| (copy, p.newest_end()));
+                if begun.0 != copy {
+                    *begun = (copy, p.newest_end());
+                }
+                if p.has_ends_upto(begun.1) {
+                    p.go_on(horizon);
+                    // A slice of no rows: the joiner asks for more, and others pass meanwhile.
+                    let (rows, next) = (Bytes::copy_from_slice(&p.copy_nothing()), Some(cursor));
+                    carried.slices.push(Slice { to, copy, rows, next });
+                    return Ok(());
+                }
                 let mut rows = Vec::with_capacity(SLICE_BYTES);
                 let next = p.copy_slice(cursor, SLICE_ROWS, SLICE_BYTES, &mut rows);
+                if next.is_none() {
+                    self.copies.remove(&to);
+                }
                 carried.slices.push(Slice { to, copy, rows: rows.into(), next });
             }
         }
         Ok(())
+    }
+
+    /// As the rows will be when all entries of this group alone have committed that have come: some have done so on other
+    /// replicas, and none can be cut without the entry that asks (rule 78). `None`: that would take too long.
+    fn digests(&self, p: &Partition) -> Option<Digests> {
+        let alone = self.standing.values().filter(|standing| standing.time.is_some());
+        let committing: Vec<TxnId> = alone.map(|standing| standing.txn.id).collect();
+        let digests = p.digests_with(&committing, MOST_UNSTABLE_ROWS)?;
+        Some(digests.into_iter().map(|told| (told.table, told.digest)).collect())
     }
 
     /// Puts writes beside the rows; who has a row of them has committed, or has only void locks.
@@ -288,17 +377,17 @@ impl State {
         &mut self,
         p: &mut Partition,
         horizon: Horizon,
-        txn: TxnRef,
-        time: Option<Timestamp>,
+        txn: &TxnRef,
+        number: u32,
         writes: &[u8],
         share: Share,
     ) -> Result<(), String> {
         loop {
-            match p.adopt_writes(&txn, writes, share) {
-                Ok(()) => break,
+            match p.adopt_writes(txn, number, writes, share) {
+                Ok(()) => return Ok(()),
                 Err(NotAdopted::Held(holders)) => {
                     // It names the holders of one row, and there may be more.
-                    p.abort(txn.id);
+                    p.take_back(txn.id, number);
                     for holder in holders {
                         self.written_over(p, horizon, txn.id, holder)?;
                     }
@@ -306,8 +395,6 @@ impl State {
                 Err(NotAdopted::Refused(what)) => return Err(what),
             }
         }
-        self.standing.insert(txn.id, Standing { txn, time });
-        Ok(())
     }
 
     /// `txn` writes over what `holder` has: its primary had seen that decided.

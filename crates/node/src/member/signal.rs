@@ -204,6 +204,18 @@ pub enum Signal {
         limit: u64,
     },
 
+    /// To the primary: the digests of the sender's rows of a partition at this entry, by table (rule 78). One way.
+    Digests {
+        partition: PartitionId,
+        entry: rauk_cluster::EntryId,
+        digests: rauk_cluster::comparison::Digests,
+    },
+    /// To the primary: the sender has found that its memory of a partition is damaged. One way.
+    Damaged {
+        partition: PartitionId,
+        table: rauk_types::TableId,
+    },
+
     Done,
     /// The receiver cannot answer: it does not lead (any more), or has no lease. Nothing was done.
     NotHere,
@@ -223,6 +235,12 @@ pub enum Signal {
     },
     SessionKilled {
         outcome: KillOutcome,
+    },
+    /// The sender's replica of the group has stopped, in this view, after so many copies (rule 80). One way, repeated.
+    Stopped {
+        group: GroupId,
+        view: View,
+        copy: u64,
     },
 }
 

@@ -17,16 +17,19 @@
 //! to the opening. The number is kept outside of the lock ([`Slot::serving`]), and is cleared the moment this process
 //! hears of the change.
 //!
-//! *Failing.* When a record cannot be written (the disk is full), or an entry cannot be carried out, the slot has *failed*: the node stops. Until it has stopped, the slot takes, writes and does nothing more.
+//! *When it cannot go on* ([`stopping`]): a record cannot be written (the disk is full), and the node ends; or an entry cannot be carried out, and this replica stops. The slot takes, writes and does nothing more.
 //! So the log holds a beginning of the stream without a hole, and neither the rows nor what others are told are ahead of the log.
 
 mod requests;
+pub mod stopping;
 #[cfg(test)]
 mod tests;
 
 pub use requests::{Collected, Refused};
+use stopping::{Halt, stopped};
 
 use super::chronicle::Level;
+use super::comparing::Asked;
 use super::cutting::Cutting;
 use super::events::Event;
 use super::group_rows::{GroupRows, Parts, copied};
@@ -37,6 +40,7 @@ use crate::error::NodeError;
 use bytes::Bytes;
 use futures::channel::oneshot;
 use parking_lot::Mutex;
+use rauk_cluster::comparison::Digests;
 use rauk_cluster::replica::{Assignment, LogRecord, Message, Output};
 use rauk_cluster::{Effect, EntryId, Outcome, Record, Replica, Role, TxnTable, Vote};
 use rauk_kernel::{CopyCursor, MemoryBudget, TimeBounds, TxnRef, TxnState};
@@ -46,7 +50,7 @@ use rauk_types::{GroupId, Member, Position, Timestamp, TxnId, View};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What happens to a slot.
@@ -96,12 +100,26 @@ pub enum Action {
     FlushSoon(Lsn),
     /// Something has committed here, where only cuts make that last.
     Committed(Timestamp),
+    /// This replica has stopped.
+    Stopped,
+    /// Tells a member of that.
+    TellStopped {
+        to: Member,
+        view: View,
+        copy: u64,
+    },
     /// The log cannot be written: the node must stop.
     Fatal(String),
     /// This process was to lead and lacks what its node has acknowledged: it must end, and not lead again before the others.
     Lacking(String),
     /// For the operator's log.
     Note(Level, String),
+    /// What a comparison is told of the rows of a partition.
+    Digests {
+        partition: u16,
+        entry: EntryId,
+        digests: Digests,
+    },
     /// The rows of a partition have something to take in.
     Rows {
         partition: u16,
@@ -119,6 +137,8 @@ pub struct Context<'a> {
     pub replicated: bool,
     pub budget: &'a MemoryBudget,
     pub rooms: &'a Rooms,
+    /// Replicas are compared so often.
+    pub compare_every: Duration,
     /// Bytes of a transaction table that a copy can begin with.
     pub longest_state: usize,
 }
@@ -141,6 +161,9 @@ pub struct Slot {
     pub decided: Event,
     /// Where the oldest log record stands that is not known to be durable; `u64::MAX`: none.
     pub undurable: AtomicU64,
+    /// A large transaction has found the replicas far behind.
+    pub is_behind: AtomicBool,
+    is_stopped: AtomicBool,
 }
 
 pub struct State {
@@ -168,14 +191,17 @@ pub struct State {
     /// How often a copy has taken the place of what was here: positions of scans do not outlive that.
     pub copies: u64,
     pub(super) wishes: Wishes,
+    pub(super) compared: Asked,
     /// The limit of another replica without room that the rows have been told of.
     pub(super) full_elsewhere: Option<u64>,
     /// Partitions whose rows have something to take in that others may wait for.
     stepped: Parts,
     /// Partitions whose rows have not come to the beginning of the view yet in which this process is to serve.
     awaited: Parts,
-    /// The group cannot go on in this process.
-    failed: bool,
+    /// Bytes of chunks that the budget has.
+    counted: u64,
+    /// Why nothing is done here.
+    halt: Option<Halt>,
 }
 
 /// A transaction that stands in partitions by an entry of the stream.
@@ -184,6 +210,10 @@ pub struct Standing {
     pub txn: TxnRef,
     /// Where it has writes; on its primary also where it has only locks.
     pub parts: Parts,
+    /// It has chunks that no entry names.
+    pub is_open: bool,
+    /// It ran on this process as the primary, where it may have more than its entries say.
+    pub ran_here: bool,
 }
 
 /// How a slot begins.
@@ -216,10 +246,12 @@ impl Slot {
                 confirmed: Timestamp::ZERO,
                 copies: 0,
                 wishes: Wishes::default(),
+                compared: Asked::default(),
                 full_elsewhere: None,
                 stepped: Parts::new(),
                 awaited: Parts::new(),
-                failed: false,
+                counted: 0,
+                halt: None,
             }),
             queue: Mutex::default(),
             times,
@@ -228,6 +260,8 @@ impl Slot {
             in_sync: AtomicU64::new(0),
             decided: Event::default(),
             undurable: AtomicU64::new(u64::MAX),
+            is_behind: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
         }
     }
 
@@ -258,7 +292,7 @@ impl Slot {
 
     pub fn in_sync(&self) -> Option<u64> {
         let version = self.in_sync.load(Ordering::Acquire);
-        (version != 0).then_some(version)
+        (version != 0 && !self.is_stopped()).then_some(version)
     }
 
     /// No work from this moment on.
@@ -278,6 +312,7 @@ impl Slot {
         }
         let r = f(self, s, cx);
         self.advance_cut(s, cx);
+        s.count_chunks(cx.budget);
         cx.actions.extend(s.stepped.drain(..).map(|partition| Action::Rows { partition }));
         r
     }
@@ -301,23 +336,25 @@ impl Slot {
         cx.rows.partitions().for_each(|partition| self.bring(s, cx, partition, step()));
     }
 
-    /// The partitions that writes are for; `None`: the slot has failed, for this is no entry of the group.
+    /// The partitions that writes are for; `None`: this is no entry of the group, and the replica has stopped.
     fn written(&self, s: &mut State, cx: &mut Context<'_>, writes: &[u8]) -> Option<Parts> {
-        cx.rows.written(writes).map_err(|what| self.fail(s, cx, &what)).ok()
+        cx.rows.written(writes).map_err(|what| self.stop(s, cx, &what)).ok()
     }
 
     fn on_happening(&self, s: &mut State, cx: &mut Context<'_>, happening: Happening) {
-        if s.failed {
+        if s.ends() {
             return;
         }
         let mut out = Vec::new();
         match happening {
+            Happening::Tick if s.is_stopped() => self.look_whom_to_tell(s, cx),
             Happening::Message { message, .. } if !self.listens(s, cx, &message) => {}
             Happening::Message { from, message } => s.replica.on_message(cx.now, from, message, &mut out),
             Happening::Assigned(assignment) => s.replica.on_assignment(cx.now, &assignment, &mut out),
             Happening::Tick => {
                 s.replica.on_tick(cx.now, &mut out);
                 self.look_for_room(s, cx);
+                self.look_to_compare(s, cx);
             }
             Happening::Durable(lsn) => {
                 let mut reached = None;
@@ -332,6 +369,7 @@ impl Slot {
             Happening::Orphaned { version } => {
                 let state = TxnTable::default().encode();
                 if s.replica.version() == Some(version) && s.replica.drop_contents(cx.now, state.clone(), &mut out) {
+                    self.begins_again(s);
                     self.reset(s, cx, &state);
                     cx.actions.push(Action::Note(Level::Info, "others hold it; its rows here are forgotten".into()));
                 }
@@ -361,7 +399,7 @@ impl Slot {
     /// The rows of a partition have all that the stream had when this view began. When all of them have, the group is
     /// served.
     pub(super) fn begin_service(&self, s: &mut State, cx: &mut Context<'_>, partition: u16, view: View) {
-        if s.replica.role() != Role::Primary || s.replica.view() != view || s.failed {
+        if s.replica.role() != Role::Primary || s.replica.view() != view || s.is_halted() {
             return;
         }
         s.awaited.retain(|awaited| *awaited != partition);
@@ -377,8 +415,8 @@ impl Slot {
         self.undurable.store(oldest, Ordering::SeqCst);
     }
 
-    /// Does what the replica block wants, and what follows from that. `effects`: what follows from the first output. Nothing is done after an output that failed.
-    fn carry_out(&self, s: &mut State, cx: &mut Context<'_>, out: Vec<Output>, mut effects: Vec<Effect>) {
+    /// Does what the replica block wants, and what follows from that. `effects`: what follows from the first output. Nothing is done after an output that halts the slot.
+    pub(super) fn carry_out(&self, s: &mut State, cx: &mut Context<'_>, out: Vec<Output>, mut effects: Vec<Effect>) {
         let mut left: VecDeque<Output> = out.into();
         let mut more = Vec::new();
         while let Some(output) = left.pop_front() {
@@ -389,7 +427,7 @@ impl Slot {
                     Some(record) => s.table.on_entry(cx.now, entry.id.position, &record, &mut effects),
                     None => {
                         let what = format!("entry {:?} is not a record", entry.id);
-                        self.fail(s, cx, &what);
+                        self.stop(s, cx, &what);
                     }
                 },
                 Output::Cut { after } => {
@@ -433,13 +471,22 @@ impl Slot {
                     );
                     cx.actions.push(Action::Note(Level::Error, what));
                 }
+                Output::Damaged => {
+                    let state = TxnTable::default().encode();
+                    if s.replica.discard(cx.now, state.clone(), &mut more) {
+                        self.begins_again(s);
+                        self.reset(s, cx, &state);
+                        let what = "the rows here are damaged: they are forgotten, and a copy will come";
+                        cx.actions.push(Action::Note(Level::Error, what.into()));
+                    }
+                }
                 Output::Role { role, view } => self.on_role(s, cx, role, view),
                 Output::Progress { .. } => {}
             }
-            if !effects.is_empty() && !s.failed {
+            if !effects.is_empty() && !s.is_halted() {
                 self.apply(s, cx, std::mem::take(&mut effects));
             }
-            if s.failed {
+            if s.is_halted() {
                 return;
             }
             // What an output brings comes before what was behind it: it belongs to the same step.
@@ -463,7 +510,7 @@ impl Slot {
                 let waited_for = match record {
                     LogRecord::Entry { entry, .. } if cx.replicated => Record::is_cut(&entry.record),
                     // The client has its answer: what follows a decision goes to the disk with what comes next.
-                    LogRecord::Entry { entry, .. } => !Record::is_aftermath(&entry.record),
+                    LogRecord::Entry { entry, .. } => Record::is_waited_for(&entry.record),
                     _ => !cx.replicated,
                 };
                 let flush = if waited_for { Action::Flush } else { Action::FlushSoon };
@@ -473,19 +520,10 @@ impl Slot {
         }
     }
 
-    /// The node must stop, and the slot does nothing more until it has. A later record that found room would be in the log without this one: the next start would find a hole in the stream,
-    /// and the report that the later record is on disk would acknowledge this one too.
-    pub(super) fn fail(&self, s: &mut State, cx: &mut Context<'_>, what: &str) {
-        self.stop_serving();
-        if !std::mem::replace(&mut s.failed, cx.safeguards.failed_slot) {
-            cx.actions.push(Action::Fatal(format!("group {}: {what}", self.group.0)));
-        }
-    }
-
     /// An in-sync replica has what this one, which is to lead, lacks (rule 38). Nothing was served in this view: its opening needs that replica's acknowledgement, which does not come.
     fn on_lacking(&self, s: &mut State, cx: &mut Context<'_>, member: Member, stable: EntryId) {
         self.stop_serving();
-        s.failed = true;
+        s.halt = Some(Halt::Ends);
         cx.actions.push(Action::Lacking(format!(
             "group {}: node {} has entry {} of view {}, which all in-sync replicas had acknowledged, and this \
              node's log lacks it: the data directory is an older copy, or this node has followed one",
@@ -496,7 +534,7 @@ impl Slot {
     /// A slice of a copy has been read, in the hold of the partition that lasts still: the rows have what was stable
     /// when the copy began, and nothing that is not in the stream by now.
     pub(super) fn on_slice(&self, s: &mut State, cx: &mut Context<'_>, partition: u16, slice: Slice) {
-        if s.failed {
+        if s.is_halted() {
             return;
         }
         let Slice { to, copy, rows, next } = slice;
@@ -516,7 +554,7 @@ impl Slot {
     fn install(&self, s: &mut State, cx: &mut Context<'_>, rows: Bytes) {
         match copied(cx.rows.layout, self.group, &rows) {
             Ok(partition) => self.bring(s, cx, partition, RowStep::Install { rows }),
-            Err(what) => self.fail(s, cx, &what),
+            Err(what) => self.stop(s, cx, &what),
         }
     }
 
@@ -529,7 +567,7 @@ impl Slot {
         s.cut.clear();
         match TxnTable::decode(state, cx.now) {
             Some(table) => s.table = table,
-            None => self.fail(s, cx, "the state that came with a copy cannot be read"),
+            None => self.stop(s, cx, "the state that came with a copy cannot be read"),
         }
         self.decided.fire();
     }
@@ -552,25 +590,42 @@ impl Slot {
         // Locks and writes that are in no entry die with the view (rule 5).
         self.bring_everywhere(s, cx, || RowStep::DropOpen);
         self.readopt(s, cx);
+        // Of transactions that ran here. When this process is to lead itself, its opening voids them.
+        if role == Role::Follower && !s.restoring {
+            let open = s.table.open_chunks().into_iter().filter(|effect| match effect {
+                Effect::Chunk { txn, .. } => !s.refs.contains_key(txn),
+                _ => false,
+            });
+            let open = open.collect();
+            self.apply(s, cx, open);
+        }
         s.drop_waiters();
         self.decided.fire();
     }
 
-    /// Locks that are in no entry die with the view also where a transaction is prepared (on rows that it only read, or whose writes it took back): the next primary knows nothing of them and gives these rows
-    /// to others. So what is prepared is put beside the rows anew, as its entries have it.
+    /// Locks that are in no entry die with the view also where a transaction is prepared (on rows that it only read, or
+    /// whose writes it took back): the next primary knows nothing of them and gives these rows to others. So what ran
+    /// here and is prepared is put beside the rows again, as its entries have it. What ran elsewhere stands here so
+    /// already.
     fn readopt(&self, s: &mut State, cx: &mut Context<'_>) {
         if s.restoring {
             return;
         }
         for effect in s.table.pending() {
-            let Effect::Adopt { txn, writes, .. } = effect else { continue };
-            let Some(known) = s.refs.get(&txn).cloned() else {
-                self.fail(s, cx, &format!("transaction {} is pending and is not beside the rows", txn.0));
+            let Effect::Adopt { txn, number, writes, .. } = effect else { continue };
+            let Some(known) = s.refs.get_mut(&txn) else {
+                self.stop(s, cx, &format!("transaction {} is pending and is not beside the rows", txn.0));
                 return;
             };
+            if !std::mem::take(&mut known.ran_here) {
+                continue;
+            }
+            let known = known.clone();
             let time = s.table.alone_time(txn);
-            let Standing { txn, parts } = known;
-            self.bring_to(s, cx, &parts, || RowStep::Readopt { txn: txn.clone(), time, writes: writes.clone() });
+            let mut pieces = s.table.chunks_of(txn);
+            pieces.push((number, writes));
+            let Standing { txn, parts, .. } = known;
+            self.bring_to(s, cx, &parts, || RowStep::Readopt { txn: txn.clone(), time, pieces: pieces.clone() });
         }
     }
 
@@ -578,33 +633,65 @@ impl Slot {
     fn apply(&self, s: &mut State, cx: &mut Context<'_>, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Adopt { txn, least, writes } => {
+                Effect::Adopt { txn, least, number, writes } => {
                     // It was cut, and the stream has it after all.
                     s.cut.retain(|(_, cut)| *cut != txn);
-                    if s.restoring || s.refs.contains_key(&txn) {
+                    if s.restoring || s.refs.get(&txn).is_some_and(|known| !known.is_open) {
                         continue;
                     }
                     let Some(parts) = self.written(s, cx, &writes) else { return };
-                    let adopted = TxnRef::new(txn);
+                    let known = stand(s, txn, &parts);
+                    known.is_open = false;
+                    let Standing { txn: adopted, parts, .. } = known.clone();
+                    // From here on its chunks are pending, too (rule 67).
                     adopted.status.set(TxnState::Prepared(least));
-                    s.refs.insert(txn, Standing { txn: adopted.clone(), parts: parts.clone() });
                     let time = s.table.alone_time(txn);
-                    let step = || RowStep::Adopt { txn: adopted.clone(), time, writes: writes.clone() };
+                    let step = || RowStep::Adopt { txn: adopted.clone(), time, number, writes: writes.clone() };
                     self.bring_to(s, cx, &parts, step);
                 }
+                Effect::Chunk { txn, series, number, writes } => {
+                    if s.restoring {
+                        continue;
+                    }
+                    let Some(parts) = self.written(s, cx, &writes) else { return };
+                    if parts.as_slice() != [series] {
+                        let what = format!("a chunk of partition {series} writes in partitions {parts:?}");
+                        return self.stop(s, cx, &what);
+                    }
+                    let adopted = stand(s, txn, &parts).txn.clone();
+                    self.bring(s, cx, series, RowStep::Chunk { txn: adopted, number, writes });
+                }
+                Effect::Back { txn, series, number } => {
+                    if !s.restoring {
+                        self.bring(s, cx, series, RowStep::Back { txn, number });
+                    }
+                    if !s.table.has_open_chunks(txn) {
+                        // It may have been all that it had.
+                        s.refs.remove(&txn);
+                    }
+                }
+                Effect::Compare { at } => {
+                    let entry = s.replica.entry(at).filter(|_| !s.restoring);
+                    if let Some(entry) = entry {
+                        self.bring_everywhere(s, cx, || RowStep::Compare { entry });
+                    }
+                }
+                Effect::Wrong { what } => return self.stop(s, cx, &what),
                 Effect::Commit { txn, time, writes } => {
                     if cx.replicated {
                         cx.actions.push(Action::Committed(time));
                     }
                     if s.restoring {
-                        let Some(parts) = self.written(s, cx, &writes) else { return };
-                        self.bring_to(s, cx, &parts, || RowStep::Restore { writes: writes.clone(), time });
+                        for writes in writes {
+                            let Some(parts) = self.written(s, cx, &writes) else { return };
+                            self.bring_to(s, cx, &parts, || RowStep::Restore { writes: writes.clone(), time });
+                        }
                     } else if let Some(known) = s.refs.remove(&txn) {
                         known.txn.status.set(TxnState::Committed(time));
                         self.bring_to(s, cx, &known.parts, || RowStep::Commit { txn, time });
                     } else {
                         // Its writes would be missing from these rows for ever.
-                        self.fail(s, cx, &format!("transaction {} commits and is not beside the rows", txn.0));
+                        self.stop(s, cx, &format!("transaction {} commits and is not beside the rows", txn.0));
                         return;
                     }
                     // Whoever is told enters the partition behind the step.
@@ -633,24 +720,28 @@ impl Slot {
         }
     }
 
-    /// Primary: writes an entry and does what follows; `false`: it does not lead. If the entry cannot be logged the slot has failed: its fate is not known here, for others may have it.
+    /// Primary: writes an entry and does what follows; `false`: it does not lead. If the entry cannot be logged the node ends: its fate is not known here, for others may have it.
     pub(super) fn propose(&self, s: &mut State, cx: &mut Context<'_>, record: &Record) -> bool {
-        if s.failed {
+        if s.is_halted() {
             return false;
         }
         let mut out = Vec::new();
         let Some(id) = s.replica.propose(cx.now, record.encode(), &mut out) else { return false };
         let mut effects = Vec::new();
         s.table.on_entry(cx.now, id.position, record, &mut effects);
+        // Chunks are made of what stands beside the rows here, and taken back with it.
+        effects.retain(|effect| !matches!(effect, Effect::Chunk { .. } | Effect::Back { .. }));
         // The block's first output is the log record: what follows from the entry comes to the rows when the log has it.
         self.carry_out(s, cx, out, effects);
         true
     }
 
-    /// What restart needs to go on from here. A slot that has failed refuses: what it has in memory is not in the log. Gives where the copy that is under way begins in the log.
+    /// What restart needs to go on from here. A slot that is halted refuses: what it has in memory is not in the log, or not what the log says. Gives where the copy that is under way begins in the log.
     pub fn write_anchor(&self, s: &mut State, cx: &mut Context<'_>) -> Result<Option<Lsn>, NodeError> {
-        if s.failed {
-            return Err(NodeError::ShuttingDown);
+        match &s.halt {
+            Some(Halt::Ends) => return Err(NodeError::ShuttingDown),
+            Some(Halt::Stopped { .. }) => return Err(NodeError::Unavailable(stopped(self.group))),
+            None => {}
         }
         let anchor = s.replica.anchor(s.table.encode());
         let bytes = postcard::to_stdvec(&anchor).expect("a log record can always be written");
@@ -677,6 +768,18 @@ fn read_cursor(rows: &GroupRows<'_>, bytes: &[u8]) -> Option<(u16, CopyCursor)> 
     all.contains(&partition).then_some((partition, cursor))
 }
 
+/// The transaction stands in these partitions, too; by chunks that no entry names, if nothing else was known of it.
+fn stand<'a>(s: &'a mut State, txn: TxnId, parts: &Parts) -> &'a mut Standing {
+    let new = || Standing { txn: TxnRef::new(txn), parts: Parts::new(), is_open: true, ran_here: false };
+    let known = s.refs.entry(txn).or_insert_with(new);
+    for partition in parts {
+        if !known.parts.contains(partition) {
+            known.parts.push(*partition);
+        }
+    }
+    known
+}
+
 /// Times are far below what a status word holds, unless the entry comes from somebody whose numbers are broken.
 fn times_fit(record: &Record) -> bool {
     match record {
@@ -691,6 +794,18 @@ fn times_fit(record: &Record) -> bool {
 impl State {
     pub fn is_restoring(&self) -> bool {
         self.restoring
+    }
+
+    /// Chunks are kept until their transaction is decided, on every replica, and count in its memory: a large
+    /// transaction comes to the limit with them, and is refused there (1114).
+    fn count_chunks(&mut self, budget: &MemoryBudget) {
+        let now = self.table.kept_chunk_bytes() as u64;
+        if now > self.counted {
+            budget.add(now - self.counted);
+        } else if now < self.counted {
+            budget.subtract(self.counted - now);
+        }
+        self.counted = now;
     }
 
     /// Whether this replica follows a primary's stream closely: it is worth asking for confirmations.

@@ -9,14 +9,15 @@ use super::group_rows::Parts;
 use super::signal::Part;
 use super::slot::Collected;
 use super::{Cluster, Place, slot::Refused};
+use crate::commit::group::yield_once;
 use crate::executor::Class;
 use crate::member::commit::Touched;
 use crate::node::Node;
 use bytes::Bytes;
-use rauk_kernel::{Partition, Write};
+use rauk_kernel::Write;
 use rauk_log::record::CommitBuilder;
 use rauk_types::row::sparse::read_sparse;
-use rauk_types::{GroupId, PartitionId, RowView, TxnId, key};
+use rauk_types::{GroupId, PartitionId, RowView, TableId, TxnId, key};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -59,7 +60,7 @@ pub fn numbers(parts: &[Part]) -> Parts {
     parts.iter().map(|part| part.partition.0).collect()
 }
 
-/// Collects what the transaction has written in these partitions of one group. `may`, asked under each guard: whether
+/// Collects what the transaction has written in these partitions of one group, behind what it undoes there. `may`, asked under each guard: whether
 /// its locks are there. No entry comes of it if one says no.
 pub async fn collect(
     node: &Arc<Node>,
@@ -68,38 +69,46 @@ pub async fn collect(
     may: impl Fn() -> bool + Sync,
 ) -> Result<Collected, Refused> {
     let mut builder = CommitBuilder::default();
-    for Part { partition, undo_to } in parts {
-        let (builder, may) = (&mut builder, &may);
-        let collected = node.on_partition(partition.0, Class::Prepare, |p| {
-            if !may() {
-                return Err(Refused);
+    let mut has_chunks = false;
+    for Part { partition, mut undo_to } in parts.iter().copied() {
+        loop {
+            let (builder, may, has_chunks) = (&mut builder, &may, &mut has_chunks);
+            let collected = node.on_partition(partition.0, Class::Prepare, |p| {
+                if !may() {
+                    return Err(Refused);
+                }
+                if let Some(number) = undo_to.take() {
+                    p.rollback_to(txn, number);
+                }
+                if p.has_ends() && !p.go_on_with(txn) {
+                    return Ok(false);
+                }
+                p.seal_chunks(txn);
+                *has_chunks |= p.has_chunks(txn);
+                p.collect_writes(txn, &mut |table, write| add(node, builder, table, write));
+                Ok(true)
+            });
+            if collected.await? {
+                break;
             }
-            if let Some(number) = undo_to {
-                p.rollback_to(txn, *number);
-            }
-            collect_in(node, p, txn, builder);
-            Ok(())
-        });
-        collected.await?;
+            yield_once().await;
+        }
     }
-    Ok(Collected { writes: Bytes::copy_from_slice(builder.payload()), parts: numbers(parts) })
+    Ok(Collected { writes: Bytes::copy_from_slice(builder.payload()), parts: numbers(parts), has_chunks })
 }
 
-/// Adds what a transaction has written in a partition.
-fn collect_in(node: &Node, p: &Partition, txn: TxnId, builder: &mut CommitBuilder) {
-    let mut scratch = Vec::new();
-    p.collect_writes(txn, &mut |table, write| {
-        let info = node.tables.by_id(table).expect("a table is used under its metadata lock");
-        match write {
-            Write::Put { layout, row } => {
-                let view = RowView::new(&info.schema, layout, row);
-                builder.put(info.route.bucket_of_row(&view, &mut scratch), table, layout, row);
-            }
-            Write::Sparse { layout, row } => {
-                let key = read_sparse(row).expect("the partition has just written it").key;
-                builder.put_sparse(info.route.bucket_of_key(key, key::hash(key)), table, layout, row);
-            }
-            Write::Delete { key } => builder.delete(info.route.bucket_of_key(key, key::hash(key)), table, key),
+/// Adds what a transaction has written to a row.
+pub(super) fn add(node: &Node, builder: &mut CommitBuilder, table: TableId, write: Write<'_>) {
+    let info = node.tables.by_id(table).expect("a table is used under its metadata lock");
+    match write {
+        Write::Put { layout, row } => {
+            let view = RowView::new(&info.schema, layout, row);
+            builder.put(info.route.bucket_of_row(&view, &mut Vec::new()), table, layout, row);
         }
-    });
+        Write::Sparse { layout, row } => {
+            let key = read_sparse(row).expect("the partition has just written it").key;
+            builder.put_sparse(info.route.bucket_of_key(key, key::hash(key)), table, layout, row);
+        }
+        Write::Delete { key } => builder.delete(info.route.bucket_of_key(key, key::hash(key)), table, key),
+    }
 }

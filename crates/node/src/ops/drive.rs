@@ -147,6 +147,12 @@ pub async fn drive<R: Send>(
     let mut first = None;
     let mut turns = 0;
     loop {
+        if caller.txn.is_some() && node.cluster().is_some_and(|cluster| cluster.is_behind(partition)) {
+            Box::pin(await_followers(node, partition, class, caller)).await;
+            if caller.interrupt.is_killed() {
+                return Err(Halt::Wait(NodeError::Interrupted));
+            }
+        }
         let (result, seen, granted) = node.partitions[partition as usize]
             .with(class, |p| {
                 let entered = match &caller.gate {
@@ -172,6 +178,13 @@ pub async fn drive<R: Send>(
                     horizon: node.recent_horizon(),
                     observed: Timestamp::ZERO,
                 };
+                if let Some(txn) = caller.txn
+                    && p.has_ends()
+                    && !p.go_on_with(txn.id)
+                {
+                    // What it undoes here is undone before it goes on.
+                    return (Err(Halt::Stop(Stop::Committing)), access.observed, node.leave(partition, p));
+                }
                 let mut result = work(p, &mut access);
                 if let Err(Stop::Wait(blockers)) = &mut result {
                     let txn = caller.txn.expect("only a known transaction can wait");
@@ -180,7 +193,7 @@ pub async fn drive<R: Send>(
                         Wanted { partition: PartitionId(partition), table: caller.table, shared: caller.shared };
                     node.waits.enter(txn.id, wanted, blockers, caller.writes, now);
                 }
-                (result.map(|r| (r, within)).map_err(Halt::Stop), access.observed, p.take_granted())
+                (result.map(|r| (r, within)).map_err(Halt::Stop), access.observed, node.leave(partition, p))
             })
             .await;
         node.waits.grant(&granted);
@@ -218,6 +231,16 @@ pub async fn drive<R: Send>(
             }
             Err(halt) => return Err(halt),
         }
+    }
+}
+
+/// Before a call of a large transaction: waits as long as the replicas of the partition are far behind.
+async fn await_followers(node: &Node, partition: u16, class: Class, caller: &Caller<'_>) {
+    let (Some(cluster), Some(txn)) = (node.cluster(), caller.txn) else { return };
+    if !cluster.has_caught_up(node, partition)
+        && node.partitions[partition as usize].with(class, |p| p.has_chunks(txn.id)).await
+    {
+        cluster.await_followers(node, partition, caller.interrupt).await;
     }
 }
 

@@ -126,9 +126,31 @@ pub enum Op<'a> {
         /// How many are in.
         done: u32,
     },
+    /// Puts rows in the place of those with their keys, up to the first that is not there; gives how many.
+    UpdateMany {
+        #[serde(borrow)]
+        rows: Vec<KeyedRow<'a>>,
+        /// How many are changed.
+        done: u32,
+    },
+    /// Deletes rows up to the first that is not there; gives how many.
+    DeleteMany {
+        #[serde(borrow)]
+        keys: Vec<Key<'a>>,
+        /// How many are gone.
+        done: u32,
+    },
+    /// Locks the rows that there are among these exclusively and shows each, or that there is none, in order until the
+    /// visitor stops; from afar they come until they are many bytes.
+    TakeMany {
+        #[serde(borrow)]
+        keys: Vec<Key<'a>>,
+        /// How many have been shown.
+        done: u32,
+    },
 }
 
-/// A row that is to be inserted.
+/// A row that is to be stored.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct KeyedRow<'a> {
     #[serde(borrow)]
@@ -174,7 +196,7 @@ pub struct Scan<'a> {
     pub pushdown: Option<&'a Arc<dyn Pushdown>>,
 }
 
-/// A slice of a plain read of many ranges of one index.
+/// A slice of a read of many ranges of one index.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct LookUp<'a> {
     pub index: IndexId,
@@ -185,6 +207,9 @@ pub struct LookUp<'a> {
     pub position: LookupPosition,
     /// Entries visited in one hold.
     pub slice: u32,
+    /// The rows that are shown are locked (shared): the newest ones, pending ones of others are waited for. Another node
+    /// sends the first of them alone.
+    pub locks: bool,
     /// As of a scan; another node sends whole rows.
     #[serde(skip)]
     pub covering: Option<&'a Covering>,
@@ -259,8 +284,15 @@ impl Op<'_> {
     pub fn class(&self) -> Class {
         match self {
             Op::Scan(_) | Op::ScanKeys(_) | Op::LockRange { .. } | Op::LookUp(_) => Class::Scan,
-            Op::ReadMany { keys, .. } | Op::LockMany { keys, .. } if keys.len() > 8 => Class::Scan,
-            Op::InsertMany { rows, .. } if rows.len() > 8 => Class::Scan,
+            Op::ReadMany { keys, .. }
+            | Op::LockMany { keys, .. }
+            | Op::TakeMany { keys, .. }
+            | Op::DeleteMany { keys, .. }
+                if keys.len() > 8 =>
+            {
+                Class::Scan
+            }
+            Op::InsertMany { rows, .. } | Op::UpdateMany { rows, .. } if rows.len() > 8 => Class::Scan,
             _ => Class::Point,
         }
     }
@@ -268,14 +300,21 @@ impl Op<'_> {
     pub fn writes(&self) -> bool {
         matches!(
             self,
-            Op::Insert { .. } | Op::InsertMany { .. } | Op::Update { .. } | Op::Delete { .. } | Op::Change { .. }
+            Op::Insert { .. }
+                | Op::InsertMany { .. }
+                | Op::Update { .. }
+                | Op::UpdateMany { .. }
+                | Op::Delete { .. }
+                | Op::DeleteMany { .. }
+                | Op::Change { .. }
         )
     }
 
     /// Whether it may leave locks or writes behind: it belongs to a transaction then.
     pub fn touches(&self) -> bool {
         match self {
-            Op::Read { .. } | Op::ReadMany { .. } | Op::ScanKeys(_) | Op::LookUp(_) | Op::Usage => false,
+            Op::Read { .. } | Op::ReadMany { .. } | Op::ScanKeys(_) | Op::Usage => false,
+            Op::LookUp(lookup) => lookup.locks,
             Op::Name { act, .. } => *act != NameAct::Look,
             Op::Scan(scan) => scan.request.lock.is_some(),
             _ => true,
@@ -286,7 +325,7 @@ impl Op<'_> {
     pub fn locks_shared(&self) -> bool {
         match self {
             Op::ReadLocked { mode, .. } | Op::LockMany { mode, .. } => *mode != LockMode::Exclusive,
-            Op::LockAbsence { .. } | Op::LockRange { .. } => true,
+            Op::LockAbsence { .. } | Op::LockRange { .. } | Op::LookUp(LookUp { locks: true, .. }) => true,
             Op::Scan(scan) => scan.request.lock.is_some_and(|(mode, _)| mode != LockMode::Exclusive),
             _ => false,
         }
@@ -301,7 +340,11 @@ impl Op<'_> {
         match self {
             Op::Scan(scan) | Op::ScanKeys(scan) => scan.position = ScanPosition::Start,
             Op::LookUp(lookup) => lookup.position = LookupPosition::default(),
-            Op::LockMany { done, .. } | Op::InsertMany { done, .. } => *done = 0,
+            Op::LockMany { done, .. }
+            | Op::TakeMany { done, .. }
+            | Op::InsertMany { done, .. }
+            | Op::UpdateMany { done, .. }
+            | Op::DeleteMany { done, .. } => *done = 0,
             _ => {}
         }
     }
@@ -364,6 +407,18 @@ pub fn run(
             }
             Ok(Done::Seen)
         }
+        Op::TakeMany { keys, done } => {
+            let lock = (LockMode::Exclusive, WaitPolicy::Wait);
+            while let Some(key) = keys.get(*done as usize) {
+                let seen = |row: Option<RowView<'_>>| visit(row.map_or(Seen::Missing, Seen::Row));
+                let verdict = p.read_locked(table, key.bytes, key.hash, lock.0, lock.1, access, seen)?;
+                *done += 1;
+                if verdict == Verdict::KeepAndStop {
+                    break;
+                }
+            }
+            Ok(Done::Seen)
+        }
         Op::LockAbsence { key } => {
             lock_key(p, table, key, access)?;
             p.read(table, key.bytes, key.hash, access, |row| Done::Is(row.is_some()))
@@ -387,6 +442,22 @@ pub fn run(
             }
             Ok(Done::Count(*done))
         }
+        Op::UpdateMany { rows, done } => {
+            while let Some(KeyedRow { key, row }) = rows.get(*done as usize)
+                && p.update(table, key.bytes, key.hash, row, access)?
+            {
+                *done += 1;
+            }
+            Ok(Done::Count(*done))
+        }
+        Op::DeleteMany { keys, done } => {
+            while let Some(key) = keys.get(*done as usize)
+                && p.delete(table, key.bytes, key.hash, access)?
+            {
+                *done += 1;
+            }
+            Ok(Done::Count(*done))
+        }
         Op::Update { key, row } => p.update(table, key.bytes, key.hash, row, access).map(Done::Is),
         Op::Delete { key } => p.delete(table, key.bytes, key.hash, access).map(Done::Is),
         Op::Scan(Scan { request, position, slice, .. }) => {
@@ -399,8 +470,9 @@ pub fn run(
             };
             p.scan_keys(request, position, *slice as usize, access, visit).map(Done::Scanned)
         }
-        Op::LookUp(LookUp { index, spans, position, slice, covering }) => {
-            let lookup = Lookup { table, index: *index, spans, covering: *covering };
+        Op::LookUp(LookUp { index, spans, position, slice, locks, covering }) => {
+            let lock = locks.then_some((LockMode::Shared, WaitPolicy::Wait));
+            let lookup = Lookup { table, index: *index, spans, covering: *covering, lock };
             let visit = &mut |span: usize, row: &ScanRow<'_>| visit(Seen::Found(span, row.row));
             p.look_up(&lookup, position, *slice as usize, access, visit).map(Done::Scanned)
         }

@@ -164,12 +164,20 @@ async fn attempt(
             scan.slice = scan.slice.min(MOST_ENTRIES);
             most = scan.most.max(1) as usize;
         }
-        Op::ReadMany { keys, .. } | Op::LockMany { keys, .. } if keys.len() > MOST_KEYS => {
+        Op::ReadMany { keys, .. } | Op::LockMany { keys, .. } | Op::TakeMany { keys, .. } if keys.len() > MOST_KEYS => {
             return Err(Failure::Malformed);
         }
-        Op::InsertMany { rows, .. } if rows.len() > MOST_ROWS => return Err(Failure::Malformed),
+        Op::InsertMany { rows, .. } | Op::UpdateMany { rows, .. } if rows.len() > MOST_ROWS => {
+            return Err(Failure::Malformed);
+        }
+        Op::DeleteMany { keys, .. } if keys.len() > MOST_ROWS => return Err(Failure::Malformed),
         Op::LookUp(lookup) if lookup.spans.len() > MOST_SPANS => return Err(Failure::Malformed),
-        Op::LookUp(lookup) => lookup.slice = lookup.slice.min(MOST_ENTRIES),
+        Op::LookUp(lookup) => {
+            lookup.slice = lookup.slice.min(MOST_ENTRIES);
+            if lookup.locks {
+                most = 1;
+            }
+        }
         Op::Change { program, change, .. } => *change = Change::read(node, program, info),
         _ => {}
     }
@@ -282,6 +290,7 @@ fn explain(halt: Halt) -> Failure {
             Stop::Changed => Failure::Changed,
             Stop::SnapshotTooOld => Failure::SnapshotTooOld,
             Stop::MemoryFull { limit } => Failure::MemoryFull { limit },
+            Stop::ReadOnly => Failure::ReadOnly,
             Stop::StaleSchema => Failure::StaleSchema,
             Stop::Committing | Stop::Prepared(_) | Stop::Wait(_) | Stop::Duplicate | Stop::NoRow => {
                 unreachable!("handled before")

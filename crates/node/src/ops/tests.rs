@@ -176,7 +176,8 @@ fn scan(request: &ScanRequest, position: ScanPosition, slice: u32) -> Op<'_> {
 }
 
 fn lookup<'a>(spans: &'a [Span<'a>], position: LookupPosition, slice: u32) -> Op<'a> {
-    Op::LookUp(LookUp { index: IndexId::PRIMARY, spans: Cow::Borrowed(spans), position, slice, covering: None })
+    let (spans, locks) = (Cow::Borrowed(spans), false);
+    Op::LookUp(LookUp { index: IndexId::PRIMARY, spans, position, slice, locks, covering: None })
 }
 
 fn all_rows(lock: Option<(LockMode, WaitPolicy)>, index: Option<IndexId>) -> ScanRequest {
@@ -218,6 +219,77 @@ fn many_rows_go_in_up_to_the_first_that_is_taken() {
     let begun = Op::InsertMany { rows: vec![KeyedRow { key: Key::of(&keys[4]), row: &rows[4] }], done: 1 };
     assert!(wire::decode(&wire::encode(&begun), &table, |_| true).is_none());
     assert!(wire::decode(&wire::encode(&many(&[4])), &table, |_| false).is_none());
+}
+
+/// Changes of many rows end before the first that is not there, and can go on behind it.
+#[test]
+fn many_rows_are_changed_up_to_the_first_that_is_missing() {
+    let table = table();
+    let mut p = partition(&table);
+    let txn = TxnRef::new(TxnId(1));
+    let (keys, rows): (Vec<_>, Vec<_>) = (0..6).map(|id| (key_of(&table, id), row_of(&table, id, "old"))).unzip();
+    for at in [0, 1, 3, 4] {
+        let insert = Op::Insert { key: Key::of(&keys[at]), row: &rows[at] };
+        assert!(far(&mut p, &table, &mut access(Some(&txn), None), &insert, 9).unwrap().0.is());
+    }
+    commit(&mut p, &txn, 5);
+    let txn = TxnRef::new(TxnId(2));
+    let changed: Vec<_> = (0..6).map(|id| row_of(&table, id, "new")).collect();
+    let mut done = |op: &Op<'_>| far(&mut p, &table, &mut access(Some(&txn), None), op, 9).unwrap().0;
+    let update = |numbers: &[usize]| {
+        let row = |&at: &usize| KeyedRow { key: Key::of(&keys[at]), row: &changed[at] };
+        Op::UpdateMany { rows: numbers.iter().map(row).collect(), done: 0 }
+    };
+    let delete =
+        |numbers: &[usize]| Op::DeleteMany { keys: numbers.iter().map(|&at| Key::of(&keys[at])).collect(), done: 0 };
+    assert_eq!(done(&update(&[0, 1, 2, 3])), Done::Count(2));
+    assert_eq!(done(&update(&[3])), Done::Count(1));
+    assert_eq!(done(&delete(&[4, 4, 1])), Done::Count(1));
+    assert_eq!(done(&delete(&[5])), Done::Count(0));
+    assert_eq!(done(&delete(&[1])), Done::Count(1));
+    commit(&mut p, &txn, 6);
+    let read = Op::ReadMany { keys: keys.iter().map(|key| Key::of(key)).collect(), done: 0 };
+    let (_, seen, _) = far(&mut p, &table, &mut access(None, None), &read, 9).unwrap();
+    let new = |id: i64| Some((id, "new".to_string()));
+    assert_eq!(names(seen, &table), [new(0), None, None, new(3), None, None]);
+    let wrong = Op::UpdateMany { rows: vec![KeyedRow { key: Key::of(&keys[4]), row: &rows[5] }], done: 0 };
+    assert!(wire::decode(&wire::encode(&wrong), &table, |_| true).is_none());
+    assert!(wire::decode(&wire::encode(&delete(&[4])), &table, |_| false).is_none());
+}
+
+/// Rows are taken in order, each is shown or said to be missing, and somebody else's lock is waited for where it is met.
+#[test]
+fn many_rows_are_taken_and_shown() {
+    let table = table();
+    let mut p = partition(&table);
+    let (owner, other) = (TxnRef::new(TxnId(1)), TxnRef::new(TxnId(2)));
+    let keys: Vec<_> = (0..6).map(|id| key_of(&table, id)).collect();
+    for id in [0, 1, 3, 4] {
+        let (key, row) = (&keys[id as usize], row_of(&table, id, "there"));
+        let insert = Op::Insert { key: Key::of(key), row: &row };
+        assert!(far(&mut p, &table, &mut access(Some(&owner), None), &insert, 9).unwrap().0.is());
+    }
+    commit(&mut p, &owner, 5);
+    let owner = TxnRef::new(TxnId(3));
+    let take =
+        |numbers: &[usize]| Op::TakeMany { keys: numbers.iter().map(|&at| Key::of(&keys[at])).collect(), done: 0 };
+    let there = |id: i64| Some((id, "there".to_string()));
+    let (done, seen, _) = far(&mut p, &table, &mut access(Some(&owner), None), &take(&[0, 2, 3]), 9).unwrap();
+    assert_eq!((done, names(seen, &table)), (Done::Seen, vec![there(0), None, there(3)]));
+    // As many as fit into an answer.
+    let (_, seen, _) = far(&mut p, &table, &mut access(Some(&owner), None), &take(&[0, 1, 2, 3]), 2).unwrap();
+    assert_eq!(names(seen, &table), [there(0), there(1)]);
+    let (_, seen, _) = far(&mut p, &table, &mut access(Some(&other), None), &take(&[4, 5]), 9).unwrap();
+    assert_eq!(names(seen, &table), [there(4), None]);
+    let waits = far(&mut p, &table, &mut access(Some(&other), None), &take(&[4, 3]), 9);
+    assert!(matches!(waits, Err(Stop::Wait(_))));
+    // One that is newer than the snapshot is a conflict.
+    let old = Some(Timestamp(4));
+    let changed = far(&mut p, &table, &mut access(Some(&owner), old), &take(&[1]), 9);
+    assert!(matches!(changed, Err(Stop::Changed)));
+    assert!(wire::decode(&wire::encode(&take(&[4])), &table, |_| false).is_none());
+    let begun = Op::TakeMany { keys: vec![Key::of(&keys[4])], done: 1 };
+    assert!(wire::decode(&wire::encode(&begun), &table, |_| true).is_none());
 }
 
 #[test]
@@ -292,6 +364,43 @@ fn scans_go_on_where_they_stopped() {
 }
 
 /// Slices of a lookup of several ranges give each row of them once, with the number of its range, however few fit into an answer.
+/// A lookup that locks meets a row that somebody else has not committed yet, and what it was waiting for is seen then.
+#[test]
+fn lookups_that_lock_wait_for_pending_rows() {
+    let table = table();
+    let mut p = partition(&table);
+    let (owner, other) = (TxnRef::new(TxnId(1)), TxnRef::new(TxnId(2)));
+    let keys: Vec<_> = (0..10).map(|id| key_of(&table, id)).collect();
+    let (key, row) = (&keys[6], row_of(&table, 6, "pending"));
+    let insert = Op::Insert { key: Key::of(key), row: &row };
+    assert!(far(&mut p, &table, &mut access(Some(&owner), None), &insert, 9).unwrap().0.is());
+    let spans: Vec<Span<'_>> =
+        [(1, 3), (5, 7)].iter().map(|(low, high)| Span { low: &keys[*low], high: Some(&keys[*high]) }).collect();
+    let locking = |spans| {
+        let (spans, position) = (Cow::Borrowed(spans), LookupPosition::default());
+        Op::LookUp(LookUp { index: IndexId::PRIMARY, spans, position, slice: 256, locks: true, covering: None })
+    };
+    assert!(locking(&spans[..]).touches());
+    let bytes = wire::encode(&locking(&spans[..]));
+    let mut op = wire::decode(&bytes, &table, |_| true).expect("it was encoded so");
+    let mut found = Vec::new();
+    let mut look = |p: &mut Partition| {
+        run(&mut op, TableId(7), p, &mut access(Some(&other), None), &mut |seen| {
+            let Seen::Found(number, row) = seen else { panic!("a lookup shows what it has found") };
+            found.push((number, pair(&row)));
+            Verdict::Keep
+        })
+    };
+    assert!(matches!(look(&mut p), Err(Stop::Wait(_))));
+    commit(&mut p, &owner, 5);
+    assert_eq!(look(&mut p), Ok(Done::Scanned(ScanEnd::Finished)));
+    assert_eq!(found, [(1, (6, "pending".to_string()))]);
+    // It is locked now.
+    let owner = TxnRef::new(TxnId(3));
+    let delete = Op::Delete { key: Key::of(&keys[6]) };
+    assert!(matches!(far(&mut p, &table, &mut access(Some(&owner), None), &delete, 9), Err(Stop::Wait(_))));
+}
+
 #[test]
 fn lookups_go_on_where_they_stopped() {
     let table = table();

@@ -131,6 +131,7 @@ pub enum Failure {
     },
     /// A cycle among locks on names: nothing is lost.
     NameDeadlock,
+    ReadOnly,
 }
 
 /// Rows one after the other: of point reads without keys, a missing one as [`MISSING`]; of lookups with the number of
@@ -350,9 +351,12 @@ pub fn decode<'a>(bytes: &'a [u8], table: &TableInfo, here: impl Fn(u16) -> bool
             | Op::Delete { key }
             | Op::Change { key, .. }
             | Op::Name { key, .. } => at_home(key),
-            Op::ReadMany { keys, done } | Op::LockMany { keys, done, .. } => *done == 0 && keys.iter().all(at_home),
+            Op::ReadMany { keys, done }
+            | Op::LockMany { keys, done, .. }
+            | Op::TakeMany { keys, done }
+            | Op::DeleteMany { keys, done } => *done == 0 && keys.iter().all(at_home),
             Op::Insert { key, row } | Op::Update { key, row } => at_home(key) && fits(key, row),
-            Op::InsertMany { rows, done } => {
+            Op::InsertMany { rows, done } | Op::UpdateMany { rows, done } => {
                 *done == 0 && rows.iter().all(|new| at_home(&new.key) && fits(&new.key, new.row))
             }
             Op::Scan(scan) => scan.request.table == table.schema.id && scan.slice > 0,

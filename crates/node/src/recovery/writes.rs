@@ -24,17 +24,18 @@ pub enum WritesError {
     Held(Vec<TxnId>),
 }
 
-/// Puts the writes beside the rows; the status word is the caller's, and is set before. After an error nothing of the transaction is left in the partition.
+/// Puts the writes beside the rows, with this number; the status word is the caller's, and is set before. After an error nothing of the transaction is left in the partition.
 /// `pass`: a table that the catalog does not have.
 pub fn adopt(
     partition: &mut Partition,
     txn: &TxnRef,
+    number: u32,
     writes: &[u8],
     share: Share,
     pass: &mut dyn FnMut(TableId) -> bool,
 ) -> Result<(), WritesError> {
     let result = visit(writes, Some(share), pass, &mut |table, write| {
-        partition.adopt(txn, table, write).map_err(|stop| explain(stop, table, write))
+        partition.adopt(txn, number, table, write).map_err(|stop| explain(stop, table, write))
     });
     if result.is_err() {
         partition.abort(txn.id);

@@ -13,7 +13,7 @@ use crate::ops::wire::Reader;
 use crate::table::TableInfo;
 use crate::transaction::call::explain;
 use crate::transaction::{Transaction, View as Sees, not_shown};
-use rauk_kernel::{ScanEnd, ScanPosition, ScanRequest, ScanRow, Stop, Verdict};
+use rauk_kernel::{Partition, ScanEnd, ScanPosition, ScanRequest, ScanRow, Stop, Verdict};
 use rauk_types::{IndexId, RowView};
 use std::borrow::Cow;
 use std::ops::{Bound, Range};
@@ -150,7 +150,9 @@ impl Transaction {
             visit(row)
         };
         let held = &self.node.partitions[usize::from(partition)];
-        let result = held.try_with(|p| p.scan(request, position, SLICE, &mut access, visit)).ok()?;
+        let scan =
+            |p: &mut Partition| (!self.is_undone_in(p)).then(|| p.scan(request, position, SLICE, &mut access, visit));
+        let result = held.try_with(scan).ok()??;
         let observed = access.observed;
         self.observed = self.observed.max(observed);
         self.count_reads(table, found_by(request), rows.into());

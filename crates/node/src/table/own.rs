@@ -32,6 +32,8 @@ impl OwnRows {
     /// Empty, for a table and its index tables.
     pub fn new(schemas: &[Arc<TableSchema>], budget: Arc<MemoryBudget>) -> Arc<OwnRows> {
         let mut partition = Partition::new(PartitionId(0), budget.clone());
+        // Nobody else waits here, and nobody comes by to do a rest.
+        partition.set_end_slice(usize::MAX);
         schemas.iter().for_each(|schema| partition.create_table(schema.clone()));
         Arc::new(OwnRows { partition: Mutex::new(partition), budget })
     }

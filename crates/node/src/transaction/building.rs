@@ -13,11 +13,13 @@ use super::write::entry_keys;
 use super::{Transaction, View};
 use crate::ddl::duplicate_entry;
 use crate::error::NodeError;
-use crate::ops::operation::Op;
+use crate::ops::operation::{Key, Op, Seen};
+use crate::ops::serve::MOST_KEYS;
 use crate::table::building::{Building, Note};
 use crate::table::{TableInfo, UniqueIndex, entries};
-use rauk_kernel::ReadAt;
-use rauk_types::{MysqlError, Value};
+use rauk_kernel::{LockMode, ReadAt, Verdict, WaitPolicy};
+use rauk_types::{MysqlError, RowView, Value};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -143,6 +145,45 @@ impl Transaction {
                 None => self.check_killed()?,
             }
         }
+    }
+
+    /// Locks rows (shared), by their primary keys, and shows each that is there as it is now. [`NodeError::NoWait`] if
+    /// somebody has one of them.
+    pub(crate) async fn lock_all(
+        &mut self,
+        table: &TableInfo,
+        bases: &[Vec<u8>],
+        visit: &mut (dyn FnMut(usize, RowView<'_>) + Send),
+    ) -> Result<(), NodeError> {
+        self.ensure_txn();
+        let mut by_partition: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (number, base) in bases.iter().enumerate() {
+            by_partition.entry(self.place(table, base).1).or_default().push(number);
+        }
+        for (partition, numbers) in by_partition {
+            self.touch(table, partition);
+            for numbers in numbers.chunks(MOST_KEYS) {
+                let keys = |numbers: &[usize]| numbers.iter().map(|number| Key::of(&bases[*number])).collect();
+                let (mode, wait) = (LockMode::Shared, WaitPolicy::NoWait);
+                let mut lock = Op::LockMany { keys: keys(numbers), mode, wait, done: 0 };
+                self.call(table, partition, NEWEST, &mut lock, &mut |_| Verdict::Keep).await?;
+                let mut left = numbers;
+                while !left.is_empty() {
+                    let mut seen = 0;
+                    let show = &mut |row: Seen<'_, '_>| {
+                        if let Some(row) = row.row() {
+                            visit(left[seen], row);
+                        }
+                        seen += 1;
+                        Verdict::Keep
+                    };
+                    // Large rows come in several answers.
+                    self.call(table, partition, NEWEST, &mut Op::ReadMany { keys: keys(left), done: 0 }, show).await?;
+                    left = &left[seen..];
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes a note away.

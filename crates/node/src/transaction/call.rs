@@ -134,6 +134,7 @@ pub fn explain(stop: Stop, table: &TableInfo) -> NodeError {
         Stop::Changed => NodeError::Changed { table: name_of(table) },
         Stop::SnapshotTooOld => NodeError::SnapshotTooOld { table: name_of(table) },
         Stop::MemoryFull { limit } => NodeError::MemoryFull { table: name_of(table), limit },
+        Stop::ReadOnly => NodeError::ReadOnly { table: name_of(table) },
         Stop::StaleSchema => NodeError::StaleSchema,
         Stop::Committing | Stop::Prepared(_) | Stop::Wait(_) | Stop::Duplicate | Stop::NoRow => {
             unreachable!("handled by the caller")

@@ -11,7 +11,7 @@
 //! heard of the transaction and have no part in its commit that it is over.
 
 use super::{Sending, Transaction, Used};
-use crate::commit::group::Target;
+use crate::commit::group::{Target, yield_once};
 use crate::error::NodeError;
 use crate::executor::Class;
 use crate::locks::metadata::LOOK;
@@ -153,29 +153,18 @@ impl Transaction {
     async fn commit_single(&mut self, partition: u16) -> Result<Option<Lsn>, LogError> {
         let txn = self.txn.as_ref().expect("it touched a partition");
         let (node, tables) = (&*self.node, &self.tables[..]);
-        let appended = node
-            .on_partition(partition, Class::Prepare, |p| {
-                BUILDER.with_borrow_mut(|(builder, scratch)| {
-                    builder.clear();
-                    collect(p, txn.id, tables, builder, scratch);
-                    if builder.is_empty() {
-                        txn.status.set(TxnState::Aborted);
-                        p.abort(txn.id);
-                        return Ok(None);
-                    }
-                    match append(node, txn, builder) {
-                        Ok(appended) => {
-                            p.commit(txn.id, appended.time, node.fresh_horizon());
-                            Ok(Some(appended.end))
-                        }
-                        Err(error) => {
-                            p.abort(txn.id);
-                            Err(error)
-                        }
-                    }
-                })
-            })
-            .await;
+        let appended = loop {
+            let commit = |p: &mut Partition| {
+                if p.has_ends() && !p.go_on_with(txn.id) {
+                    return None;
+                }
+                Some(commit_in(node, p, txn, tables))
+            };
+            match node.on_partition(partition, Class::Prepare, commit).await {
+                Some(appended) => break appended,
+                None => yield_once().await,
+            }
+        };
         // Whatever came of it, nothing is left in the partition.
         self.touched.clear();
         appended
@@ -189,7 +178,16 @@ impl Transaction {
         let mut scratch = Vec::new();
         for &partition in &self.touched {
             let (builder, scratch, tables) = (&mut builder, &mut scratch, &self.tables[..]);
-            node.on_partition(partition, Class::Prepare, move |p| collect(p, id, tables, builder, scratch)).await;
+            let mut collect = |p: &mut Partition| {
+                let is_whole = !p.has_ends() || p.go_on_with(id);
+                if is_whole {
+                    collect(p, id, tables, builder, scratch);
+                }
+                is_whole
+            };
+            while !node.on_partition(partition, Class::Prepare, &mut collect).await {
+                yield_once().await;
+            }
         }
         // From here to the end nothing is awaited.
         let touched = std::mem::take(&mut self.touched);
@@ -331,6 +329,29 @@ impl Drop for Transaction {
         self.abort();
         self.release();
     }
+}
+
+/// In the only partition where it has something: collects, appends, installs.
+fn commit_in(node: &Node, p: &mut Partition, txn: &TxnRef, tables: &[Used]) -> Result<Option<Lsn>, LogError> {
+    BUILDER.with_borrow_mut(|(builder, scratch)| {
+        builder.clear();
+        collect(p, txn.id, tables, builder, scratch);
+        if builder.is_empty() {
+            txn.status.set(TxnState::Aborted);
+            p.abort(txn.id);
+            return Ok(None);
+        }
+        match append(node, txn, builder) {
+            Ok(appended) => {
+                p.commit(txn.id, appended.time, node.fresh_horizon());
+                Ok(Some(appended.end))
+            }
+            Err(error) => {
+                p.abort(txn.id);
+                Err(error)
+            }
+        }
+    })
 }
 
 fn abort_in(node: &Arc<Node>, partitions: &[u16], id: TxnId) {

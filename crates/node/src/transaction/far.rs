@@ -646,6 +646,7 @@ pub fn explain(failure: Failure, name: impl Fn() -> String) -> Option<NodeError>
         Failure::SnapshotTooOld => NodeError::SnapshotTooOld { table: name() },
         Failure::MemoryFull { limit } => NodeError::MemoryFull { table: name(), limit },
         Failure::Interrupted => NodeError::Interrupted,
+        Failure::ReadOnly => NodeError::ReadOnly { table: name() },
         Failure::StaleSchema => NodeError::StaleSchema,
         Failure::Malformed => malformed(),
         Failure::TooLarge { bytes, limit } => NodeError::TooLarge { bytes, limit },
@@ -683,7 +684,9 @@ pub(super) fn show(answer: Answer, op: &mut Op<'_>, table: &TableInfo, visit: &m
             all(Reader::new(rows).show_points(table, visit))
         }
         (Answer::Is(true), Op::Change { .. }) => Ok(Done::Is(true)),
-        (Answer::Seen(rows), Op::ReadMany { keys, .. }) if (1..=keys.len()).contains(&rows.count()) => {
+        (Answer::Seen(rows), Op::ReadMany { keys, .. } | Op::TakeMany { keys, .. })
+            if (1..=keys.len()).contains(&rows.count()) =>
+        {
             all(Reader::new(rows).show_points(table, visit))
         }
         (Answer::Seen(rows), Op::LockMany { keys, .. }) if rows.count() <= keys.len() => {
@@ -693,7 +696,12 @@ pub(super) fn show(answer: Answer, op: &mut Op<'_>, table: &TableInfo, visit: &m
         (Answer::Is(yes), Op::LockAbsence { .. } | Op::Insert { .. } | Op::Update { .. } | Op::Delete { .. }) => {
             Ok(Done::Is(yes))
         }
-        (Answer::Count(done), Op::InsertMany { rows, .. }) if done as usize <= rows.len() => Ok(Done::Count(done)),
+        (Answer::Count(done), Op::InsertMany { rows, .. } | Op::UpdateMany { rows, .. })
+            if done as usize <= rows.len() =>
+        {
+            Ok(Done::Count(done))
+        }
+        (Answer::Count(done), Op::DeleteMany { keys, .. }) if done as usize <= keys.len() => Ok(Done::Count(done)),
         (Answer::Scanned { rows, position, finished }, Op::ScanKeys(scan)) => {
             scan.position = position;
             all(Reader::new(rows).show_keys(visit))?;

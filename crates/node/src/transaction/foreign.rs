@@ -19,7 +19,8 @@
 //! table that was updated on the way to it (then it is refused like RESTRICT). A violation undoes the row's write with everything that came of it.
 //!
 //! Statements of many rows lock the parents of many of them together first (`super::parents`): then they are found to
-//! be locked when each row is looked at.
+//! be locked when each row is looked at. And the children of many deleted rows are looked for together
+//! (`super::childless`): where there are none, nothing has to be seen to row by row.
 //!
 //! Tables that are only looked at are used under their metadata locks like all others. What is written here is subject to the same checks, but
 //! not counted as rows of the statement. Generated columns of child rows that are changed are computed by the
@@ -91,9 +92,9 @@ struct Step {
 
 /// A child's table and the number of its foreign key.
 #[derive(Clone)]
-struct Found {
-    table: Arc<TableInfo>,
-    number: usize,
+pub(super) struct Found {
+    pub(super) table: Arc<TableInfo>,
+    pub(super) number: usize,
 }
 
 /// What a write has to see to in other tables. In a box without its type, so that statements on tables without foreign keys do not carry its state.
@@ -258,7 +259,7 @@ impl Transaction {
 
     /// All foreign keys that refer to a table, each child under its metadata lock. A DDL that a lock was waited for may have renamed a child or
     /// written it again under another number: then the list says what it is now.
-    async fn children(&mut self, table: &Arc<TableInfo>) -> Result<Vec<Found>, NodeError> {
+    pub(super) async fn children(&mut self, table: &Arc<TableInfo>) -> Result<Vec<Found>, NodeError> {
         loop {
             let list = table.shared.children.list();
             let (mut found, mut all) = (Vec::with_capacity(list.len()), true);

@@ -29,7 +29,7 @@ use crate::executor::Class;
 use crate::ops::operation::{Done, Key, KeyedRow, Op};
 use crate::ops::serve::MOST_ROWS;
 use crate::table::io::Written;
-use crate::table::{TableInfo, entries};
+use crate::table::{TableInfo, UniqueIndex, entries};
 use rauk_kernel::{MANY, Verdict};
 use rauk_types::{Value, row};
 use smallvec::SmallVec;
@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 
 /// Rows that a statement brings together.
 const ALONE: usize = 256;
-const IN_CLUSTER: usize = 1024;
+pub(super) const IN_CLUSTER: usize = 1024;
 /// Bytes of rows in one operation of a cluster, or one row.
 const MOST_BYTES: usize = 256 << 10;
 
@@ -74,6 +74,25 @@ impl Transaction {
         rows: &mut [Vec<Value>],
         done: &mut [bool],
     ) -> Result<(), NodeError> {
+        self.insert_together(table, rows, false, done).await
+    }
+
+    /// Inserts all of the rows, or none: of a table with unique indexes. `false`: some row needs more than its place.
+    pub async fn insert_all(&mut self, table: &TableHandle, rows: &mut [Vec<Value>]) -> Result<bool, NodeError> {
+        assert!(!table.info().uniques.is_empty(), "what is undone needs a number of its own");
+        let mut done = vec![false; rows.len()];
+        self.insert_together(table, rows, true, &mut done).await?;
+        Ok(!done.contains(&false))
+    }
+
+    /// `whole`: all or none.
+    async fn insert_together(
+        &mut self,
+        table: &TableHandle,
+        rows: &mut [Vec<Value>],
+        whole: bool,
+        done: &mut [bool],
+    ) -> Result<(), NodeError> {
         assert_eq!(rows.len(), done.len(), "one mark for each row");
         if !self.takes_many(table) {
             return Ok(());
@@ -83,17 +102,12 @@ impl Transaction {
         if info.shared.building.is_some() {
             return Ok(());
         }
-        self.lock_parents(table, rows).await?;
+        self.lock_parents(table, rows.iter().map(Vec::as_slice)).await?;
         self.check_writable_table(info)?;
         self.check_killed()?;
-        let columns = info.schema.columns.len();
-        for row in rows.iter_mut().filter(|_| info.schema.hidden_key) {
-            if row.last().is_none_or(Value::is_null) || row.len() < columns {
-                row.truncate(columns - 1);
-                row.push(Value::UInt(self.node.hidden_key(info).await?));
-            }
-        }
-        let mut count = rows.len();
+        self.fill_hidden_keys(info, rows).await?;
+        let all = rows.len();
+        let mut count = all;
         if self.has_parents(table) {
             count = rows.iter().position(|row| !self.knows_parents(info, row)).unwrap_or(count);
         }
@@ -115,13 +129,31 @@ impl Transaction {
         }
         let number = self.write_number;
         let inserted = self.insert_encoded(info, &encoded, false, done).await?;
-        if inserted > 0 && !info.uniques.is_empty() && !self.insert_all_entries(info, rows, &encoded.keys, done).await?
-        {
-            self.undo_to(number);
-            done.fill(false);
-            return Ok(());
+        if inserted > 0 && !info.uniques.is_empty() {
+            let lacks_some = whole && inserted < all as u64;
+            if lacks_some || !self.insert_all_entries(info, rows, &encoded.keys, done).await? {
+                self.undo_to(number);
+                done.fill(false);
+                return Ok(());
+            }
         }
         self.count_writes(info, Written::Inserted, inserted);
+        Ok(())
+    }
+
+    /// Gives rows that are to be inserted the hidden keys that they lack.
+    pub(super) async fn fill_hidden_keys(
+        &mut self,
+        info: &TableInfo,
+        rows: &mut [Vec<Value>],
+    ) -> Result<(), NodeError> {
+        let columns = info.schema.columns.len();
+        for row in rows.iter_mut().filter(|_| info.schema.hidden_key) {
+            if row.last().is_none_or(Value::is_null) || row.len() < columns {
+                row.truncate(columns - 1);
+                row.push(Value::UInt(self.node.hidden_key(info).await?));
+            }
+        }
         Ok(())
     }
 
@@ -134,22 +166,35 @@ impl Transaction {
         marked: &[bool],
     ) -> Result<bool, NodeError> {
         for unique in &info.uniques {
-            let table = &unique.entries;
-            let mut encoded = Encoded::default();
-            for (number, row) in rows.iter().enumerate().filter(|(number, _)| marked[*number]) {
-                for index_key in entry_keys(unique, row) {
-                    encoded.keys.push(&entries::locate(table, &index_key).key);
-                    encoded.images.extend(entries::encode(table, &index_key, base_keys.get(number)));
-                    encoded.ends.push(encoded.images.len());
-                }
-            }
-            let mut done = vec![false; encoded.ends.len()];
-            self.insert_encoded(table, &encoded, true, &mut done).await?;
-            if done.contains(&false) {
+            let marked = rows.iter().enumerate().filter(|(number, _)| marked[*number]);
+            let entries = marked.flat_map(|(number, row)| {
+                entry_keys(unique, row).into_iter().map(move |key| (key, base_keys.get(number)))
+            });
+            if !self.enter_together(unique, entries).await? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Enters rows into a unique index, each by a key and with its primary key. `false`: some key is taken, and others
+    /// may have been entered.
+    pub(crate) async fn enter_together<'b>(
+        &mut self,
+        unique: &UniqueIndex,
+        entries: impl Iterator<Item = (Vec<u8>, &'b [u8])>,
+    ) -> Result<bool, NodeError> {
+        let table = &unique.entries;
+        let mut encoded = Encoded::default();
+        for (key, base) in entries {
+            encoded.keys.push(&entries::locate(table, &key).key);
+            encoded.images.extend(entries::encode(table, &key, base));
+            encoded.ends.push(encoded.images.len());
+        }
+        self.ensure_txn();
+        let mut done = vec![false; encoded.ends.len()];
+        self.insert_encoded(table, &encoded, true, &mut done).await?;
+        Ok(!done.contains(&false))
     }
 
     /// Gives how many were inserted.
@@ -179,14 +224,16 @@ impl Transaction {
             let mut inserted = 0;
             let access = self.access(if are_entries { self.entry_view() } else { self.write_view() });
             let tried = node.partitions[usize::from(group.partition)].try_with(|p| {
-                p.insert_many(info.schema.id, probes, &list, &access, &mut |i| {
-                    done[groups.number(&group, i)] = true;
-                    inserted += 1;
+                (!self.is_undone_in(p)).then(|| {
+                    p.insert_many(info.schema.id, probes, &list, &access, &mut |i| {
+                        done[groups.number(&group, i)] = true;
+                        inserted += 1;
+                    })
                 })
             });
             match tried {
-                Ok(result) => result.map_err(|stop| explain(stop, info))?,
-                Err(_) => busy = Some(group.partition),
+                Ok(Some(result)) => result.map_err(|stop| explain(stop, info))?,
+                Ok(None) | Err(_) => busy = Some(group.partition),
             }
             if inserted < group.len() {
                 // Of the partition's later rows one may have the key of one that was left.
@@ -216,13 +263,8 @@ impl Transaction {
         for (partition, numbers) in by_partition {
             let mut left = &numbers[..];
             while !left.is_empty() {
-                let mut bytes = 0;
-                let fit = left.iter().take(MOST_ROWS).take_while(|number| {
-                    let is_first = bytes == 0;
-                    bytes += encoded.image(**number).len() + encoded.keys.get(**number).len();
-                    is_first || bytes <= MOST_BYTES
-                });
-                let (some, rest) = left.split_at(fit.count());
+                let bytes = |number| encoded.image(number).len() + encoded.keys.get(number).len();
+                let (some, rest) = left.split_at(fitting(left, bytes));
                 let new =
                     |&number: &usize| KeyedRow { key: Key::of(encoded.keys.get(number)), row: encoded.image(number) };
                 let mut op = Op::InsertMany { rows: some.iter().map(new).collect(), done: 0 };
@@ -239,4 +281,15 @@ impl Transaction {
         }
         Ok(all)
     }
+}
+
+/// How many of these rows, by their numbers, go in one operation: one at least.
+pub(super) fn fitting(numbers: &[usize], bytes_of: impl Fn(usize) -> usize) -> usize {
+    let mut bytes = 0;
+    let fit = numbers.iter().take(MOST_ROWS).take_while(|number| {
+        let is_first = bytes == 0;
+        bytes += bytes_of(**number);
+        is_first || bytes <= MOST_BYTES
+    });
+    fit.count()
 }

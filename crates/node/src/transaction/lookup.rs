@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 /// Entries that are visited in one hold: as of a scan.
-const ENTRIES: u32 = 256;
+pub(super) const ENTRIES: u32 = 256;
 
 /// Is shown the number of a range and a row in it. `false`: no more are wanted.
 pub type VisitSpans<'v> = dyn FnMut(usize, RowView<'_>) -> bool + Send + 'v;
@@ -97,7 +97,7 @@ impl Transaction {
             let list: Vec<Span<'_>> = (first..last).map(|number| spans.get(number)).collect();
             for partition in self.node.partitions_of(info) {
                 let (spans, position) = (Cow::Borrowed(list.as_slice()), LookupPosition::default());
-                let mut op = Op::LookUp(LookUp { index, spans, position, slice: ENTRIES, covering });
+                let mut op = Op::LookUp(LookUp { index, spans, position, slice: ENTRIES, locks: false, covering });
                 let mut within = None;
                 loop {
                     self.check_killed()?;

@@ -87,7 +87,7 @@ impl Transaction {
         Ok(())
     }
 
-    async fn read_many(
+    pub(super) async fn read_many(
         &mut self,
         info: &TableInfo,
         keys: &Keys,
@@ -168,6 +168,7 @@ impl Transaction {
                 if let Some(cluster) = cluster {
                     right = Some(Right::of(cluster, partition, view.at)?);
                 }
+                (!self.is_undone_in(p)).then_some(())?;
                 Some(p.read_many(info.schema.id, probes, &mut access, &mut |i, found| {
                     let number = groups.number(group, i);
                     done[number] = true;

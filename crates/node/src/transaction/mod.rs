@@ -26,16 +26,19 @@
 //! |---|---|
 //! | `call` | a call to a partition, here or elsewhere |
 //! | `far` | in a cluster: where partitions are led, what has been touched there |
-//! | `read`, `many`, `write`, `change`, `insert_many` | the calls |
+//! | `read`, `many`, `take_many`, `write`, `change`, `insert_many`, `change_many` | the calls |
+//! | `standing` | what stands where rows of REPLACE and ON DUPLICATE KEY UPDATE go |
 //! | `ending` | in a cluster: the only call of a transaction, with its commit |
 //! | `own` | calls to the rows of temporary tables |
-//! | `foreign`, `parents` | foreign keys: checks and cascades beside the writes; parents of many rows |
+//! | `foreign`, `parents`, `childless` | foreign keys: checks and cascades beside the writes; parents and children of many rows |
 //! | `end` | commit and rollback |
 //! | `snapshots` | the snapshots in use |
 
 mod building;
 pub(crate) mod call;
 mod change;
+mod change_many;
+mod childless;
 mod end;
 mod ending;
 pub(crate) mod far;
@@ -49,14 +52,18 @@ mod own;
 mod parents;
 mod read;
 pub mod snapshots;
+mod standing;
+mod take_many;
 mod write;
 
 pub(crate) use call::{explain, name_of};
 pub use change::ChangeOutcome;
+pub use change_many::ChangedRow;
 pub(crate) use end::{append_record, failed_append};
 pub(crate) use far::not_shown;
 pub use interrupt::Interrupt;
 pub use lookup::{Spans, VisitSpans};
+pub use standing::Standing;
 pub use write::{InsertOutcome, UpdateOutcome};
 
 use crate::database::TableHandle;
@@ -67,7 +74,7 @@ use crate::status::TxnRecord;
 use crate::table::TableInfo;
 use crate::table::own::OwnRows;
 use far::Far;
-use rauk_kernel::{LockMode, ReadAt, TxnRef, WaitPolicy};
+use rauk_kernel::{LockMode, Partition, ReadAt, TxnRef, WaitPolicy};
 use rauk_types::{MysqlError, TableId, TableSchema, Timestamp};
 use smallvec::SmallVec;
 use snapshots::{Drawn, Held};
@@ -500,6 +507,12 @@ impl Transaction {
         }
     }
 
+    /// Whether something that it has undone here is not all undone yet: a call waits for that.
+    #[inline]
+    pub(crate) fn is_undone_in(&self, p: &Partition) -> bool {
+        p.has_ends() && self.txn.as_ref().is_some_and(|txn| p.is_under_way(txn.id))
+    }
+
     /// The rows of temporary tables that it uses.
     fn own_rows(&self) -> impl Iterator<Item = &Arc<OwnRows>> {
         self.tables.iter().filter_map(|used| used.info.own.as_ref())
@@ -552,7 +565,8 @@ impl Transaction {
         View { own_before, at: ReadAt::Newest, conflict_after }
     }
 
-    /// Undoes all writes with this number and above.
+    /// Undoes all writes with this number and above: at once a slice in each partition, the rest while others pass.
+    /// Its next call there, or its commit, comes behind that.
     fn undo_to(&mut self, number: u32) {
         self.forget_parents();
         let Some(txn) = &self.txn else { return };

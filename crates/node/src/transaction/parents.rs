@@ -32,14 +32,18 @@ struct Wanted {
 }
 
 impl Transaction {
-    /// Whether rows that are to be inserted gain by [`Transaction::lock_parents`].
+    /// Whether rows that are to be inserted have parents that are looked for.
     pub fn has_parents(&self, table: &TableHandle) -> bool {
         let info = table.info();
         info.own.is_none() && self.checks_relations(info) && !info.references.is_empty()
     }
 
-    /// Locks the parents of rows that are to be inserted.
-    pub async fn lock_parents(&mut self, table: &TableHandle, rows: &[Vec<Value>]) -> Result<(), NodeError> {
+    /// Locks the parents of rows that are to be written.
+    pub(super) async fn lock_parents<'r>(
+        &mut self,
+        table: &TableHandle,
+        rows: impl Iterator<Item = &'r [Value]> + Clone + Send,
+    ) -> Result<(), NodeError> {
         if !self.has_parents(table) {
             return Ok(());
         }
@@ -56,7 +60,7 @@ impl Transaction {
             let known = self.known.get_or_insert_default();
             let mut wanted: BTreeMap<u16, Vec<Wanted>> = BTreeMap::new();
             let columns = &child.references[number].columns;
-            for row in rows.iter().filter(|row| columns.iter().all(|&at| !row[at].is_null())) {
+            for row in rows.clone().filter(|row| columns.iter().all(|&at| !row[at].is_null())) {
                 let values: Vec<ValueRef<'_>> = columns.iter().map(|&at| row[at].as_ref()).collect();
                 let mut place = (child.schema.id, number, Vec::with_capacity(32));
                 parent.key.encode_prefix(&values, &mut place.2);

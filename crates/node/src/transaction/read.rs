@@ -241,6 +241,7 @@ impl Transaction {
                 if let Some(cluster) = cluster {
                     right = Some(Right::of(cluster, partition, view.at)?);
                 }
+                (!self.is_undone_in(p)).then_some(())?;
                 Some(p.read(id, key.bytes, key.hash, &mut access, |row| visit.take().expect("visited once")(row)))
             })
             .ok()

@@ -490,7 +490,7 @@ impl Image {
 }
 
 /// Bytes of large values that a change leaves as they are: they are not written again.
-fn kept_bytes(old: &[Value], new: &[Value]) -> usize {
+pub(super) fn kept_bytes(old: &[Value], new: &[Value]) -> usize {
     let bytes_of = |value: &Value| match value {
         Value::Str(text) => text.len(),
         Value::Bytes(bytes) | Value::Json(bytes) => bytes.len(),

@@ -15,7 +15,7 @@ use rauk_node::member::{Identity, MemberOptions};
 use rauk_node::{Config, Database, Threads, block_on};
 use rauk_types::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -34,6 +34,14 @@ pub struct World {
     pub sent: AtomicUsize,
     /// Bytes of a commit in one partition, for nodes that are opened from now on.
     pub commit_limit: AtomicUsize,
+    /// Bytes of a chunk, for the same.
+    pub chunk_bytes: AtomicUsize,
+    /// What bounds large transactions, for the same.
+    pub standing_chunk_bytes: AtomicUsize,
+    pub unstable_bytes: AtomicUsize,
+    pub memory_limit: AtomicUsize,
+    /// Milliseconds from one comparison of replicas to the next, for the same.
+    pub compare_every: AtomicU64,
     /// Commands that have been taken without an answer, while there is no majority.
     unanswered: Mutex<Option<Vec<GroupCommand>>>,
 }
@@ -54,6 +62,12 @@ impl World {
             disks: (0..nodes).map(|_| MemoryDisk::new() as Arc<dyn Disk>).collect(),
             sent: AtomicUsize::new(0),
             commit_limit: AtomicUsize::new(usize::MAX),
+            chunk_bytes: AtomicUsize::new(256 << 10),
+            standing_chunk_bytes: AtomicUsize::new(Config::default().standing_chunk_bytes),
+            unstable_bytes: AtomicUsize::new(Config::default().unstable_bytes as usize),
+            memory_limit: AtomicUsize::new(Config::default().memory_limit as usize),
+            // Tests count entries.
+            compare_every: AtomicU64::new(3_600_000),
             unanswered: Mutex::default(),
         });
         let config = ClusterConfig {
@@ -88,6 +102,11 @@ impl World {
         self.group.lock().clone()
     }
 
+    /// From now on this node leads the control plane.
+    pub fn lead(&self, node: NodeId) {
+        *self.leader.write() = Some(node);
+    }
+
     /// From now on commands are taken, and neither carried out nor answered.
     pub fn lose_majority(&self) {
         *self.unanswered.lock() = Some(Vec::new());
@@ -114,6 +133,12 @@ impl World {
             segment_bytes: 1 << 20,
             checkpoint_redo_bytes: 1 << 40,
             commit_limit: self.commit_limit.load(Ordering::Relaxed),
+            chunk_bytes: self.chunk_bytes.load(Ordering::Relaxed) as u64,
+            standing_chunk_bytes: self.standing_chunk_bytes.load(Ordering::Relaxed),
+            unstable_bytes: self.unstable_bytes.load(Ordering::Relaxed) as u64,
+            memory_limit: self.memory_limit.load(Ordering::Relaxed) as u64,
+            compare_every: Duration::from_millis(self.compare_every.load(Ordering::Relaxed)),
+            scrub_rest: Duration::from_millis(200),
             ..Config::default()
         };
         let options = MemberOptions { config, identity, hooks: Hooks::default() };

@@ -3,12 +3,25 @@
 use super::{Rauk, rauk_command};
 use mysql::Conn;
 use mysql::prelude::Queryable;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A debug build on a machine that does other things as well.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A node's ports: how it is told of each, and how it says them.
+const PORTS: [(&str, &str); 4] =
+    [("--mysql-port", "mysql"), ("--native-port", "native"), ("--http-port", "http"), ("--cluster-port", "cluster")];
+
+/// A free port that no other process is given while the node is down: those that the system deals out, to listen or to
+/// connect from, are from 32768 on.
+fn own_port() -> u16 {
+    let draw = || rand::random_range(10_000..32_000u16);
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    std::iter::repeat_with(draw).take(1_000).find(is_free).expect("a port is free")
+}
 
 pub struct Node {
     pub dir: PathBuf,
@@ -53,7 +66,10 @@ impl Node {
 
     /// In a network namespace of the test's.
     pub fn start_within(namespace: Option<&str>, dir: &Path, arguments: &[&str]) -> Node {
-        let process = start(namespace, member_command(dir, arguments));
+        let chosen: Vec<String> =
+            PORTS.iter().flat_map(|(flag, _)| [flag.to_string(), own_port().to_string()]).collect();
+        let told = chosen.iter().map(String::as_str).chain(arguments.iter().copied());
+        let process = start(namespace, member_command(dir, &told.collect::<Vec<_>>()));
         let mut ready = serde_json::Value::Null;
         // One that was taken for gone on a busy machine begins anew, and says it again.
         until("a node that serves says where", || {
@@ -65,12 +81,7 @@ impl Node {
             |name: &str| ready[name].as_str().and_then(|a| a.rsplit_once(':')?.1.parse::<u16>().ok()).unwrap_or(0);
         let cluster_port = port("cluster");
         let mut ports = Vec::new();
-        for (flag, name) in [
-            ("--mysql-port", "mysql"),
-            ("--native-port", "native"),
-            ("--http-port", "http"),
-            ("--cluster-port", "cluster"),
-        ] {
+        for (flag, name) in PORTS {
             ports.extend([flag.to_string(), port(name).to_string()]);
         }
         let arguments = arguments.iter().map(|a| a.to_string()).collect();
@@ -207,4 +218,13 @@ pub fn until_settled(node: &Node) {
         }
         since.elapsed() > Duration::from_millis(2500)
     });
+}
+
+/// A database `shop` with the numbers from 1 to 600.
+pub fn numbered(connection: &mut Conn) {
+    insist(connection, "CREATE DATABASE shop");
+    insist(connection, "CREATE TABLE shop.numbers (i INT PRIMARY KEY)");
+    insist(connection, "SET cte_max_recursion_depth = 1000");
+    let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) SELECT i FROM n";
+    insist(connection, &format!("INSERT INTO shop.numbers {numbers}"));
 }

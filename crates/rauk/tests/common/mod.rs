@@ -208,6 +208,12 @@ fn ready_ports(out: &mut BufReader<ChildStdout>) -> Option<(u16, u16, u16)> {
     }
 }
 
+/// The only value of a statement's only row.
+pub fn number(connection: &mut Conn, sql: &str) -> u64 {
+    let lines = run(connection, sql);
+    lines[0].parse().unwrap_or_else(|_| panic!("{sql}: {lines:?}"))
+}
+
 /// Rows of one statement as text, columns joined by ` | `; `ok N` for a statement without rows, `error N` for an error.
 pub fn run(connection: &mut Conn, sql: &str) -> Vec<String> {
     let result = connection.query_iter(sql).and_then(|mut result| {
@@ -227,6 +233,14 @@ pub fn run(connection: &mut Conn, sql: &str) -> Vec<String> {
         Err(mysql::Error::MySqlError(e)) => vec![format!("error {}", e.code)],
         Err(other) => vec![format!("lost: {other}")],
     }
+}
+
+/// All that a client hears of a statement.
+pub fn told(connection: &mut Conn, sql: &str) -> String {
+    let lines = run(connection, sql);
+    let info = connection.info_str().into_owned();
+    let warnings = run(connection, "SHOW WARNINGS");
+    format!("{lines:?} {info} {warnings:?}")
 }
 
 pub fn text(value: &Value) -> String {

@@ -1,7 +1,9 @@
 //! What goes wrong, as the scenario says: each kind in a task of its own, at random times, for random lengths, to random sites.
 use super::network::Site;
 use super::scenario::{Fault, FaultKind};
+use super::workload::ballast;
 use super::world::{End, MEMORY, World};
+use crate::node::tables::DATABASE;
 use crate::runtime::SimRuntime;
 use rand::rngs::SmallRng;
 use rand::seq::{IndexedRandom, SliceRandom};
@@ -217,6 +219,7 @@ impl Striker {
                 }
             }
             FaultKind::Rolling => self.roll(lasts).await,
+            FaultKind::Damage => self.damage().await,
         }
     }
 
@@ -318,6 +321,47 @@ impl Striker {
         let pairs: Vec<(Site, Site)> =
             led.flat_map(|(primary, others)| others.into_iter().map(move |other| (primary, other))).collect();
         pairs.choose(&mut self.rng).copied()
+    }
+
+    /// Damages a row of a replica, or tells its rows what contradicts them, and waits until it is removed from the in-sync set.
+    async fn damage(&mut self) {
+        let (world, group) = (self.world.clone(), self.world.consensus.group());
+        let wanted = group.config.as_ref().map_or(0, |config| usize::from(config.replicas));
+        let numbers: Vec<u16> = (0..).take(group.replication_groups.len()).collect();
+        let Some(number) = numbers.choose(&mut self.rng).copied() else { return };
+        let state = &group.replication_groups[usize::from(number)];
+        let Some(member) = state.in_sync.choose(&mut self.rng).copied() else { return };
+        let address = &group.nodes[&member.node].address;
+        let site = world.members().into_iter().find(|site| site.address() == *address);
+        let Some(db) = site.and_then(|site| world.database(site)) else { return };
+        let (Ok(table), true) = (db.table(DATABASE, ballast::NAME), state.in_sync.len() >= wanted) else { return };
+        let layout = db.member().expect("it is a member").layout();
+        let parts: Vec<u16> = layout.partitions_of(GroupId(number)).collect();
+        let partition = parts[self.rng.random_range(0..parts.len())];
+        // Where nobody can say who is right, the partition would take no writes any more.
+        let as_written = wanted > 2 && self.rng.random_bool(0.5);
+        let leads = state.primary == Some(member);
+        let stops = db.counters().stopped_replicas;
+        let (nth, bit) = (self.rng.random_range(0..1000), self.rng.random_range(40 * 8..100 * 8));
+        if self.rng.random_bool(0.3) {
+            db.contradict(partition);
+            world.counts.add("rows contradicted");
+        } else if db.flip_bit(partition, table.schema().id, nth, bit, as_written).await {
+            world.counts.add(if as_written { "row written wrongly" } else { "row damaged" });
+        } else {
+            return;
+        }
+        for _ in 0..100 {
+            self.sleep(0.1).await;
+            let now = world.consensus.group();
+            // It may be in-sync again already.
+            let has_stopped = db.counters().stopped_replicas > stops;
+            if has_stopped || !now.replication_groups[usize::from(number)].in_sync.contains(&member) {
+                world.counts.add(if leads { "damage of a primary found" } else { "damage found" });
+                return;
+            }
+        }
+        panic!("damage of partition {partition} on node {} is not found", member.node.0);
     }
 
     /// Leaves less than `room` bytes.

@@ -3,7 +3,7 @@ use super::check::{self, Verdict, cut::Loss, indexes::Scanned};
 use super::faults;
 use super::network::{Site, Weather};
 use super::record::Value;
-use super::scenario::{Durability, Scenario};
+use super::scenario::{Durability, FaultKind, Scenario};
 use super::workload::{self, ballast, bands, cells, schemas};
 use super::world::{End, HOLE, MEMORY, World};
 use crate::executor::{Drift, Stopped};
@@ -58,7 +58,9 @@ impl ClusterRun {
 
     /// With some safeguards switched off.
     pub fn without(scenario: &Scenario, seed: u64, safeguards: Safeguards) -> ClusterRun {
-        let world = World::new(scenario, seed, safeguards);
+        // Where the simulator damages nothing, a replica that cannot go on is a mistake of ours.
+        let stops_alone = scenario.faults.iter().any(|fault| fault.kind == FaultKind::Damage);
+        let world = World::new(scenario, seed, Safeguards { stops_alone, ..safeguards });
         let own = world.executor.process(None, Drift::default());
         ClusterRun { scenario: scenario.clone(), world, own }
     }
@@ -334,6 +336,7 @@ impl ClusterRun {
         };
         let holes = self.world.counts.all().get(HOLE).copied().unwrap_or_default();
         judge("holes", if holes == 0 { Ok(()) } else { Err(format!("{holes} logs lacked entries of a stream")) });
+        judge("damage", self.undamaged());
         self.check_contents(&judge);
         self.check_definitions(&judge);
         self.check_indexes(&judge);
@@ -341,6 +344,28 @@ impl ClusterRun {
         // What nobody could be told of is asked about after a while.
         judge("released", self.run_until_verdict(RELEASED, || self.released()).map(drop));
         self.check_views(&judge);
+    }
+
+    /// Replicas were compared, and were equal, and nobody's memory was damaged, but by the simulator.
+    fn undamaged(&self) -> Verdict {
+        let damaged = self.scenario.faults.iter().any(|fault| fault.kind == FaultKind::Damage);
+        for (site, db, _) in self.world.open_sql() {
+            let counters = db.counters();
+            let (differ, stored) = (counters.digest_mismatches, counters.damaged_tables);
+            if !damaged && differ + stored > 0 {
+                return Err(format!("{site:?} has found {differ} replicas that differ, and {stored} damaged tables"));
+            }
+            let Some(cluster) = db.member() else { continue };
+            for partition in cluster.layout().partitions() {
+                if cluster.compared(partition).is_some() {
+                    self.world.counts.add("partition compared");
+                }
+                if let Some(why) = cluster.divided(partition) {
+                    return Err(format!("{site:?}: {why}"));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What clients were told, against what is there, as each node reads it.

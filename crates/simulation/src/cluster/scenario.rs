@@ -183,6 +183,9 @@ pub enum FaultKind {
     KillJoiner,
     /// The memory limit of one process is lowered to about what it uses.
     Memory,
+    /// A row of a replica is damaged: in memory, or as if another row had been written; or its stream contradicts its
+    /// rows. It must be found: the next comes when the replica was removed from the in-sync set.
+    Damage,
 }
 
 macro_rules! scenarios {
@@ -213,6 +216,8 @@ pub const ALL: &[(&str, &str)] = scenarios!(
     "damaged_end",
     "damaged_files",
     "copied_directory",
+    "damaged_memory",
+    "damaged_memory_of_two",
     "everything",
     "replicated",
     "replicated_blackout",
@@ -245,6 +250,7 @@ pub const SAFEGUARDS: &[(&str, &str)] = scenarios!(
     "safeguards/pacing",
     "safeguards/failed_slot",
     "safeguards/adopted",
+    "safeguards/taken_back",
 );
 
 /// All safeguards but the one with this name; `None`: there is none.
@@ -277,6 +283,7 @@ pub fn without(name: &str) -> Option<Safeguards> {
         "failed_slot" => &mut safeguards.failed_slot,
         "pacing" => &mut safeguards.pacing,
         "adopted" => &mut safeguards.adopted,
+        "taken_back" => &mut safeguards.taken_back,
         _ => return None,
     };
     *safeguard = false;

@@ -46,7 +46,7 @@ macro_rules! scenarios {
 }
 
 scenarios! {
-    calm: &["transfer", "audit", "entries commit"];
+    calm: &["transfer", "audit", "entries commit", "partition compared"];
     crashes: &["killed", "power lost"];
     pauses: &["paused"];
     cuts: &["cut", "deaf or mute"];
@@ -65,6 +65,8 @@ scenarios! {
     damaged_end: &["log end damaged"];
     damaged_files: &["damaged file refused", "older directory refused", "damage accepted"];
     copied_directory: &["copied directory put back", "expelled"];
+    damaged_memory: &["row damaged", "row written wrongly", "damage found", "damage of a primary found", "partition compared"];
+    damaged_memory_of_two: &["row damaged", "rows contradicted", "damage found", "damage of a primary found", "partition compared"];
     everything: &["killed", "power lost", "paused", "cut", "partitioned"];
     replicated: &["killed", "power lost", "paused", "partitioned", "cut completed"];
     replicated_blackout: &["power lost", "cut completed", "went back"];
@@ -167,6 +169,8 @@ safeguards! {
     silence_is_not_the_end_of_a_process: "silence", &["kept: "];
     without_claims_a_file_that_lacks_its_end_is_taken_for_whole: "claims", &["acknowledged: "];
     a_row_is_read_that_its_stream_has_and_it_has_not: "adopted", &["linearizable: ", "atomic: "];
+    // A replica that has other chunks than the primary, or a row of them that somebody else writes, says so and stops.
+    chunks_that_are_not_taken_back_stand_in_the_way: "taken_back", &["writes over undecided", "has chunks", "comes after"];
     commits_that_do_not_wait_for_cuts_are_lost_by_the_second: "pacing", &["paced: "];
     a_record_behind_one_that_found_no_room_leaves_a_hole: "failed_slot", &["holes: "];
     an_older_directory_takes_its_nodes_place: "starts", &["acknowledged: "];

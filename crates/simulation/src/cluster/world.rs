@@ -209,6 +209,13 @@ impl World {
             segment_bytes: [32 << 10, 256 << 10][rng.random_range(0..2)],
             checkpoint_redo_bytes: [60 << 10, 1 << 20][rng.random_range(0..2)],
             flush: [FlushPolicy::Adaptive, FlushPolicy::Committer, FlushPolicy::Thread][rng.random_range(0..3)],
+            // Small enough that transactions of a few rows are large ones.
+            chunk_bytes: [40, 250, 256 << 10][(seed % 3) as usize],
+            end_slice: [1, 3, 128][(seed / 3 % 3) as usize],
+            standing_chunk_bytes: [1 << 10, 512 << 20][(seed / 2 % 2) as usize],
+            unstable_bytes: [1 << 10, 16 << 20][(seed / 4 % 2) as usize],
+            compare_every: Duration::from_millis(300),
+            scrub_rest: Duration::from_millis(300),
             ..Config::default()
         };
         let config = if scenario.small_log {

@@ -137,6 +137,7 @@ impl Client {
             NodeError::Unavailable(_) => "unavailable",
             NodeError::Moved { .. } => "moved",
             NodeError::NoPrimary { .. } => "no primary",
+            NodeError::ReadOnly { .. } => "read only",
             other => {
                 assert!(self.runtime.crashed().is_some(), "a statement failed with: {other}");
                 "fatal"

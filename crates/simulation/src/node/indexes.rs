@@ -61,6 +61,7 @@ async fn check_table(db: &Database, schema: &Arc<TableSchema>) -> Result<Result<
             }
         }
     }
+    db.finish_ends().await;
     let usage = db.table_usage(schema.id).rows;
     txn.commit().await?;
     if usage != rows.len() as u64 {

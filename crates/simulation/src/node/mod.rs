@@ -94,6 +94,12 @@ impl NodeRun {
             checkpoint_redo_bytes: [4 << 10, 30 << 10, 1 << 20][rng.random_range(0..3)],
             flush: [FlushPolicy::Adaptive, FlushPolicy::Committer, FlushPolicy::Thread][rng.random_range(0..3)],
             commit_limit: usize::MAX,
+            chunk_bytes: u64::MAX,
+            standing_chunk_bytes: 0,
+            unstable_bytes: 0,
+            end_slice: [1, 3, 128][(seed % 3) as usize],
+            compare_every: Duration::from_secs(1),
+            scrub_rest: Duration::from_millis(300),
         };
         NodeRun {
             rng,

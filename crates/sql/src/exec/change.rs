@@ -5,30 +5,26 @@
 //! matching rows are locked, read and sorted first. Few are kept as they are; of many only the primary keys, by which they are read
 //! again: they are locked, so they are what they were.
 //!
+//! In a cluster many rows are written together ([`super::together`]).
+//!
 //! An UPDATE of the AUTO_INCREMENT column raises the counter when all rows are changed.
 
 use super::answer::{run_uncorrelated, with_answers};
-use super::check::satisfies;
-use super::insert::{assign, check_keys, duplicate, set_on_update};
+use super::assignments::Assignments;
 use super::merge::Met;
 use super::output::{row_count, with_value};
 use super::remote::{Wants, Work, change};
-use super::returning::return_row;
-use super::row::{Joined, Part, Rows, owned};
-use super::rules;
+use super::row::{Joined, Part, owned};
 use super::scan::{BATCH, Lock, Opened, get, get_if, give_way, is_interrupted, open, passes, yield_now};
 use super::sort::{Sorted, Sorter, put_values, values_of};
-use super::violation::unless_refused;
+use super::together::{Deletes, Updates};
 use crate::expr::value_key::append_key;
-use crate::expr::{Context, Expr, run, type_zero};
+use crate::expr::{Context, Expr, run};
 use crate::memory::values_bytes;
-use crate::physical::model::{DeletePlan, Level, SetColumn, SortKey, Source, UpdatePlan};
-use jiff::tz::TimeZone;
-use rauk_node::transaction::UpdateOutcome;
+use crate::physical::model::{DeletePlan, Level, SortKey, Source, UpdatePlan};
 use rauk_node::{ChangeOutcome, NodeError, ScanBatch, ScanCursor, ScanSpec, TableHandle, Transaction};
-use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn, ResultSink};
-use rauk_types::{KeyDef, MysqlError, RowView, TableSchema, Value, ValueRef};
+use rauk_types::{MysqlError, RowView, TableSchema, Value, ValueRef};
 use std::sync::Arc;
 
 pub(crate) async fn run_update(
@@ -39,65 +35,54 @@ pub(crate) async fn run_update(
     let table = stored(&plan.sources);
     let schema = table.schema().clone();
     let zone = context.time_zone.clone();
-    let assignments = Assignments { set: &plan.set, schema: &schema, ignore: plan.ignore, zone: &zone };
-    let (mut matched, mut changed) = (0u64, 0u64);
-    let mut highest = None;
+    let mut matched = 0;
     let mut turns = Turns::default();
     let demand = Demand { order: &plan.order, limit: plan.limit.as_ref(), counts_refused: true };
     let mut found = Found::open(&plan.level, &plan.sources, &plan.once, demand, txn, context).await?;
+    let mut updates = Updates::new(table, &plan.key_defs, plan.ignore, txn);
     if found.is_elsewhere(txn)
         && let Some(program) = change::of_update(plan, &schema, context)
         && Box::pin(found.change(&program, false, txn, context)).await?
     {
-        (matched, changed) = (1, 1);
+        (matched, updates.changed) = (1, 1);
     }
-    loop {
-        let rows = found.next(txn, context).await?;
-        if rows.is_empty() {
-            break;
+    let assignments = Assignments {
+        set: &plan.set,
+        schema: &schema,
+        key_defs: &plan.key_defs,
+        check: plan.check.as_ref(),
+        rules: plan.rules.as_deref(),
+        ignore: plan.ignore,
+        zone: &zone,
+    };
+    let result: Result<(), MysqlError> = async {
+        loop {
+            let rows = found.next(txn, context).await?;
+            if rows.is_empty() {
+                return Ok(());
+            }
+            let read = rows.len();
+            for old in rows {
+                if context.budget.is_due() {
+                    give_way(txn, context).await?;
+                }
+                if let Some(new) = assignments.of(&old, &[], &mut matched, txn, context).await? {
+                    updates.write(old, new, 1, txn, context).await?;
+                }
+            }
+            turns.after(read, context).await;
         }
-        let read = rows.len();
-        for old in rows {
-            matched += 1;
-            if context.budget.is_due() {
-                give_way(txn, context).await?;
-            }
-            let mut new = old.clone();
-            assignments.apply(&mut new, &[], matched, txn, context).await?;
-            if new == old {
-                continue;
-            }
-            set_on_update(&schema, &plan.set, &mut new, context);
-            if let Some(rules) = &plan.rules {
-                rules::compute(rules, &schema, &mut new, matched, plan.ignore, context)?;
-            }
-            if let Some(check) = &plan.check
-                && !satisfies(check, &new, &[], plan.ignore, txn, context).await?
-            {
-                matched -= 1;
-                continue;
-            }
-            if let Some(rules) = &plan.rules
-                && !rules::holds(rules, &new, plan.ignore, context)?
-            {
-                continue;
-            }
-            check_keys(&schema, &plan.key_defs, &new)?;
-            if write_row(table, &plan.key_defs, &old, &new, plan.ignore, txn, context).await? {
-                changed += 1;
-                highest = highest.max(changed_number(&schema, &old, &new));
-            }
-        }
-        turns.after(read, context).await;
     }
-    if let Some(number) = highest {
+    .await;
+    updates.end(result, txn, context).await?;
+    if let Some(number) = updates.highest {
         plan.database.raise_auto_increment(table, number).await?;
     }
     context.matched_rows = matched;
     Ok(Completion {
-        affected_rows: changed,
+        affected_rows: updates.changed,
         warnings: context.warning_count.min(u16::MAX.into()) as u16,
-        info: format!("Rows matched: {matched}  Changed: {changed}  Warnings: {}", context.warning_count),
+        info: format!("Rows matched: {matched}  Changed: {}  Warnings: {}", updates.changed, context.warning_count),
         ..Completion::default()
     })
 }
@@ -118,72 +103,6 @@ impl Turns {
     }
 }
 
-/// The assignments of an UPDATE to one table.
-pub(super) struct Assignments<'a> {
-    pub set: &'a [SetColumn],
-    pub schema: &'a TableSchema,
-    pub ignore: bool,
-    pub zone: &'a TimeZone,
-}
-
-impl Assignments<'_> {
-    /// Makes a row what they make of it, from left to right: each sees what those before it have set. `inputs`: what they read of other tables.
-    pub async fn apply(
-        &self,
-        row: &mut [Value],
-        inputs: &[Value],
-        number: u64,
-        txn: &mut Transaction,
-        context: &mut Context,
-    ) -> Result<(), MysqlError> {
-        for set in self.set {
-            let column = &self.schema.columns[set.column];
-            let Some(expr) = &set.value else {
-                let message = format!("Field '{}' doesn't have a default value", column.name);
-                if context.strict_statement {
-                    return Err(MysqlError::new(codes::NO_DEFAULT_FOR_FIELD, message));
-                }
-                context.warn(codes::NO_DEFAULT_FOR_FIELD, message);
-                row[set.column] = type_zero(&column.ty);
-                continue;
-            };
-            let read = Rows { rows: [row, inputs, &[]], zone: self.zone };
-            let value = match context.subqueries.is_active() {
-                true => with_answers(txn, context, |context| expr.eval(&read, context)).await?,
-                false => expr.eval(&read, context)?,
-            };
-            row[set.column] = assign(value, &expr.ty, column, number, self.ignore, context)?;
-        }
-        Ok(())
-    }
-}
-
-/// Writes a changed row; `false`: it is gone, or with IGNORE has the key of another one, or is refused by a foreign key.
-pub(super) async fn write_row(
-    table: &TableHandle,
-    key_defs: &[KeyDef],
-    old: &[Value],
-    new: &[Value],
-    ignore: bool,
-    txn: &mut Transaction,
-    context: &mut Context,
-) -> Result<bool, MysqlError> {
-    let written = txn.update(table, old, new).await;
-    let Some(outcome) = unless_refused(written, ignore, context)? else { return Ok(false) };
-    match outcome {
-        UpdateOutcome::Updated => Ok(true),
-        UpdateOutcome::Missing => Ok(false),
-        UpdateOutcome::Duplicate { index, .. } => {
-            let error = duplicate(table.schema(), key_defs, index, new, context);
-            if !ignore {
-                return Err(error);
-            }
-            context.warn(error.code, error.message);
-            Ok(false)
-        }
-    }
-}
-
 pub(crate) async fn run_delete(
     plan: &DeletePlan,
     columns: &[ResultColumn],
@@ -195,37 +114,40 @@ pub(crate) async fn run_delete(
     if !plan.returning.is_empty() {
         sink.columns(columns);
     }
-    let mut deleted = 0u64;
     let mut turns = Turns::default();
     let demand = Demand { order: &plan.order, limit: plan.limit.as_ref(), counts_refused: !plan.ignore };
     let mut found = Found::open(&plan.level, &plan.sources, &plan.once, demand, txn, context).await?;
+    let mut deletes = Deletes::new(table, plan.ignore, &plan.returning, txn);
     if found.is_elsewhere(txn)
         && let Some(program) = change::of_delete(plan, context)
         && Box::pin(found.change(&program, true, txn, context)).await?
     {
-        deleted = 1;
+        deletes.deleted = 1;
     }
-    loop {
-        let rows = found.next(txn, context).await?;
-        if rows.is_empty() {
-            break;
-        }
-        let read = rows.len();
-        for row in rows {
-            let written = txn.delete(table, &row).await;
-            if unless_refused(written, plan.ignore, context)? == Some(true) {
-                deleted += 1;
-                if !plan.returning.is_empty() {
-                    return_row(&plan.returning, &row, txn, context, sink).await?;
-                }
-            } else {
-                found.give_back();
+    let result: Result<(), MysqlError> = async {
+        loop {
+            let rows = found.next(txn, context).await?;
+            let (read, is_end) = (rows.len(), rows.is_empty());
+            for row in rows {
+                deletes.write(row, txn, context, sink).await?;
             }
+            // Warnings of rows that stay come before those of finding the next ones.
+            if is_end || plan.ignore {
+                deletes.write_waiting(txn, context, sink).await?;
+            }
+            let missing = std::mem::take(&mut deletes.missing);
+            if is_end && missing == 0 {
+                return Ok(());
+            }
+            // Others may be in the places of those that were not there.
+            found.give_back(missing);
+            turns.after(read, context).await;
         }
-        turns.after(read, context).await;
     }
+    .await;
+    deletes.end(result, txn, context, sink).await?;
     Ok(Completion {
-        affected_rows: deleted,
+        affected_rows: deletes.deleted,
         warnings: context.warning_count.min(u16::MAX.into()) as u16,
         ..Completion::default()
     })
@@ -423,9 +345,9 @@ impl<'a> Found<'a> {
         Ok(false)
     }
 
-    /// A row that it gave was not changed: another one may be in its place.
-    fn give_back(&mut self) {
-        self.left = self.left.saturating_add(1);
+    /// Rows that it gave were not changed: others may be in their places.
+    fn give_back(&mut self, rows: u64) {
+        self.left = self.left.saturating_add(rows);
     }
 
     /// Some of the rows; none: there are no more.

@@ -6,10 +6,9 @@
 //! statement's choice: an error, a warning, an update of that row, or its deletion and another try.
 //!
 //! A statement's own writes are invisible to its reads, so that INSERT … SELECT from the same table ends; the row in the way is the exception: REPLACE and
-//! ON DUPLICATE KEY UPDATE of several rows meet rows that they made themselves.
+//! ON DUPLICATE KEY UPDATE of several rows meet rows that they made themselves ([`super::over`]).
 
 use super::answer::with_answers;
-use super::change::changed_number;
 use super::check::satisfies;
 use super::gathered::{Gathered, may_gather};
 use super::load;
@@ -23,7 +22,6 @@ use super::violation::unless_refused;
 use crate::expr::{Columns, Context, Expr, NoColumns, convert_for_column, type_zero};
 use crate::physical::model::{Fill, InsertPlan, InsertSource, OnDuplicate, SetColumn};
 use rauk_kernel::{LockMode, WaitPolicy};
-use rauk_node::transaction::UpdateOutcome;
 use rauk_node::{InsertOutcome, NodeError, Transaction};
 use rauk_types::error::codes;
 use rauk_types::format::append_text;
@@ -165,13 +163,13 @@ pub(super) struct Insert<'a> {
     /// Of the row in work, from 1.
     pub number: u64,
     /// AUTO_INCREMENT numbers in hand: the next, and how many.
-    reserved: Option<(u64, u64)>,
+    pub(super) reserved: Option<(u64, u64)>,
     /// How often numbers were taken for rows that nobody has counted.
     reservations: u32,
-    generated: Option<u64>,
-    last_explicit: u64,
-    affected: u64,
-    duplicates: u64,
+    pub(super) generated: Option<u64>,
+    pub(super) last_explicit: u64,
+    pub(super) affected: u64,
+    pub(super) duplicates: u64,
     /// Rows that a check has refused, under IGNORE.
     pub refused: u64,
     /// Columns of the row in work that get a default which reads the row.
@@ -179,7 +177,7 @@ pub(super) struct Insert<'a> {
     /// Those that get one in each row of a file.
     always_computed: Vec<usize>,
     /// SET insert_id has given the numbers: the counter does not know of them.
-    forced: bool,
+    pub(super) forced: bool,
     /// Whether rows are written together.
     gathers: bool,
     pub(super) gathered: Gathered,
@@ -347,7 +345,7 @@ impl Insert<'_> {
         }
         check_keys(self.schema, &self.plan.key_defs, &values)?;
         match self.gathers {
-            true => self.gather(values, number).await,
+            true => self.gather(values, number, inputs).await,
             false => self.write(values, number, inputs).await,
         }
     }
@@ -415,13 +413,7 @@ impl Insert<'_> {
                 }
                 OnDuplicate::Replace => {
                     let Some(old) = self.existing(&existing).await? else { continue };
-                    let last_unique = self.schema.indexes.iter().rev().find(|i| i.forbids_duplicates());
-                    // A hidden key is the row's own.
-                    let seen = self.schema.visible_columns().len();
-                    // Where others refer to the table, the row goes and comes again.
-                    let in_place = last_unique.is_some_and(|i| i.id == index) && !self.plan.table.is_referenced();
-                    if in_place && old[..seen] == values[..seen] {
-                        // MySQL updates the row in place, and nothing changes.
+                    if self.replaces_nothing(index, &old, &values) {
                         self.affected += 1;
                         return self.returned(&values).await;
                     }
@@ -442,85 +434,15 @@ impl Insert<'_> {
     }
 
     /// Gives the row of RETURNING.
-    async fn returned(&mut self, row: &[Value]) -> Result<(), MysqlError> {
+    pub(super) async fn returned(&mut self, row: &[Value]) -> Result<(), MysqlError> {
         match self.plan.returning.as_slice() {
             [] => Ok(()),
             returning => return_row(returning, row, self.txn, self.context, self.sink).await,
         }
     }
 
-    async fn update_existing(
-        &mut self,
-        old: Vec<Value>,
-        inserted: Vec<Value>,
-        inputs: Vec<Value>,
-    ) -> Result<(), MysqlError> {
-        let schema = self.schema;
-        let zone = self.context.time_zone.clone();
-        let mut new = old.clone();
-        for set in &self.plan.update {
-            let definition = &schema.columns[set.column];
-            let value = match &set.value {
-                None => self.filled(set.column, &Fill::Missing, true)?,
-                Some(expr) => {
-                    let row = Rows { rows: [&new, &inserted, &inputs], zone: &zone };
-                    let value = with_answers(self.txn, self.context, |context| expr.eval(&row, context)).await?;
-                    assign(value, &expr.ty, definition, self.number, self.plan.ignore, self.context)?
-                }
-            };
-            new[set.column] = value;
-        }
-        let id = |row: &[Value]| {
-            let column = schema.auto_increment?;
-            row[column].as_ref().as_counted().and_then(|v| u64::try_from(v).ok())
-        };
-        // The row's number is what the client hears, changed or not.
-        self.last_explicit = id(&new).unwrap_or(self.last_explicit);
-        if new == old {
-            return self.returned(&old).await;
-        }
-        set_on_update(schema, &self.plan.update, &mut new, self.context);
-        let ignore = self.plan.ignore;
-        if let Some(rules) = &self.plan.rules {
-            rules::compute(rules, schema, &mut new, self.number, ignore, self.context)?;
-        }
-        let mut stays = match &self.plan.check {
-            Some(check) => !satisfies(check, &new, &inputs, ignore, self.txn, self.context).await?,
-            None => false,
-        };
-        if let Some(rules) = &self.plan.rules {
-            stays = stays || !rules::holds(rules, &new, ignore, self.context)?;
-        }
-        if stays {
-            return self.returned(&old).await;
-        }
-        check_keys(schema, &self.plan.key_defs, &new)?;
-        let written = self.txn.update(&self.plan.table, &old, &new).await;
-        let Some(outcome) = unless_refused(written, self.plan.ignore, self.context)? else { return Ok(()) };
-        match outcome {
-            UpdateOutcome::Updated => {
-                self.affected += 2;
-                self.duplicates += 1;
-                if let Some(number) = changed_number(schema, &old, &new) {
-                    self.pass_number(number);
-                    self.plan.database.raise_auto_increment(&self.plan.table, number).await?;
-                }
-                self.returned(&new).await
-            }
-            UpdateOutcome::Missing => Ok(()),
-            UpdateOutcome::Duplicate { index, .. } => {
-                let error = duplicate(schema, &self.plan.key_defs, index, &new, self.context);
-                if !self.plan.ignore {
-                    return Err(error);
-                }
-                self.context.warn(error.code, error.message);
-                Ok(())
-            }
-        }
-    }
-
     /// The number of a row that was not inserted goes to the next one.
-    fn give_back(&mut self, number: Number) {
+    pub(super) fn give_back(&mut self, number: Number) {
         if let (Number::Generated(number), Some((next, count))) = (number, &mut self.reserved) {
             *next = number;
             *count += 1;
@@ -528,7 +450,7 @@ impl Insert<'_> {
     }
 
     /// The numbers in hand go on above one that a row brought. When it is beyond them, the next come from the counter, which is above it.
-    fn pass_number(&mut self, number: u64) {
+    pub(super) fn pass_number(&mut self, number: u64) {
         let Some((next, count)) = self.reserved else { return };
         if number < next {
             return;
@@ -559,7 +481,7 @@ impl Insert<'_> {
     /// Gives the row its AUTO_INCREMENT number, or finds the one it brings.
     async fn number_row(&mut self, values: &mut [Value]) -> Result<Number, MysqlError> {
         let Some(column) = self.schema.auto_increment else { return Ok(Number::None) };
-        let definition = &self.schema.columns[column];
+        let largest = self.schema.columns[column].ty.largest_counted();
         let wanted = match values[column].as_ref().as_counted() {
             Some(0) if !self.context.sql_mode.no_auto_value_on_zero => None,
             Some(v) => Some(v),
@@ -568,18 +490,30 @@ impl Insert<'_> {
         };
         if let Some(value) = wanted {
             let Ok(value) = u64::try_from(value) else { return Ok(Number::None) };
+            if self.may_give_back() {
+                // It is passed by what they leave.
+                self.write_gathered().await?;
+            }
             self.pass_number(value);
             return Ok(Number::Explicit(value));
         }
-        let (next, count) = match self.reserved {
-            Some((next, count)) if count > 0 => (next, count),
-            _ => {
-                // The counter is above the numbers of rows that are written.
-                self.write_gathered().await?;
-                self.reserve().await?
+        if self.reserved.is_none_or(|(next, count)| count == 0 || next > largest) {
+            // The counter is above the numbers of rows that are written, and some of these may give theirs back.
+            self.write_gathered().await?;
+            if self.reserved.is_none_or(|(_, count)| count == 0) {
+                self.reserved = Some(self.reserve().await?);
             }
+        }
+        self.take_number(values)
+    }
+
+    /// Gives the row a number of those in hand.
+    pub(super) fn take_number(&mut self, values: &mut [Value]) -> Result<Number, MysqlError> {
+        let (Some(column), Some((next, count))) = (self.schema.auto_increment, self.reserved) else {
+            return Err(no_number());
         };
-        self.reserved = Some((next.saturating_add(self.context.auto_increment.0), count - 1));
+        let definition = &self.schema.columns[column];
+        self.reserved = Some((next.saturating_add(self.context.auto_increment.0), count.saturating_sub(1)));
         if next > definition.ty.largest_counted() {
             return Err(no_number());
         }

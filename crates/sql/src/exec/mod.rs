@@ -23,16 +23,21 @@
 //! sort       the sorter
 //! sample     a sample of a table's rows
 //! insert     INSERT, REPLACE
+//! gathered   their rows, many together
+//! over       those that meet other rows: ON DUPLICATE KEY UPDATE
 //! load       LOAD DATA: the lines of a file as rows
 //! rules      generated columns and CHECK constraints of rows that are written
 //! check      WITH CHECK OPTION of views
 //! change     UPDATE, DELETE of rows that a locking scan finds
 //! targets    UPDATE, DELETE of rows that a block gives: several tables
+//! assignments what an UPDATE makes of a row
+//! together   changed rows, many together
 //! returning  RETURNING
 //! ```
 //! Filters run on rows in place, while the partition is held; a row is copied only when something has to wait beside it.
 
 mod answer;
+mod assignments;
 mod batch;
 mod buffer;
 mod change;
@@ -48,6 +53,7 @@ mod load;
 mod merge;
 mod now;
 mod output;
+mod over;
 mod point;
 mod query;
 mod remote;
@@ -61,6 +67,7 @@ mod select;
 mod skip;
 mod sort;
 mod targets;
+mod together;
 mod vector;
 mod violation;
 mod window;

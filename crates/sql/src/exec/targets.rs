@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! read    the block runs to its end: of each target the rows to be changed, each once, with what their assignments read besides
-//! lock    the newest version of each of them, where reading has not locked them
-//! change  target by target, in the order in which they were found
+//! lock    the newest version of each of them, where reading has not locked them: many in one call
+//! change  target by target, in the order in which they were found; in a cluster many together
 //! ```
 //! So a statement does not see what it writes, whatever it joins. What a join gives several times is changed once, by what the first
 //! joined row brings. Two aliases of a table are merged: assignments of both go into one write of a row.
@@ -20,31 +20,34 @@
 //! Rows that wait count against the statement's memory (1038).
 
 use super::answer::turn;
-use super::change::{Assignments, changed_number, write_row};
+use super::assignments::Assignments;
 use super::check::satisfies;
 use super::insert::{check_keys, set_on_update};
 use super::output::Target;
-use super::returning::return_row;
 use super::rules;
 use super::select::{run_select, take_snapshot};
 use super::sort::{Sorted, Sorter, put_values, values_of};
-use super::violation::unless_refused;
+use super::together::{Deletes, Updates};
 use crate::expr::Context;
 use crate::expr::context::UserVariable;
 use crate::hash::{KeyMap, KeySet};
 use crate::measure::BlockMeasure;
 use crate::memory::values_bytes;
 use crate::physical::model::{ChangePlan, ChangeTarget, Parts};
-use rauk_kernel::{LockMode, WaitPolicy};
+use jiff::tz::TimeZone;
+use rauk_node::bulk::Keys;
 use rauk_node::{Isolation, NodeError, Transaction};
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn, ResultSink};
-use rauk_types::{MysqlError, Value, ValueRef};
+use rauk_types::{MysqlError, RowView, Value, ValueRef};
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// How often a statement reads again because rows have changed under it.
 const MAX_ROUNDS: usize = 10;
+
+/// Bytes of rows from which on no more are locked together.
+const LOCKED_BYTES: usize = 1 << 20;
 
 /// What a row takes in a table of rows by key, beside its bytes.
 const ENTRY_BYTES: usize = 96;
@@ -166,7 +169,7 @@ async fn read(plan: &ChangePlan, txn: &mut Transaction, context: &mut Context) -
     Ok(rows.into_iter().map(Sorter::unsorted).collect())
 }
 
-/// Locks all rows. Whether they are what was read.
+/// Locks all rows, many together. Whether they are what was read.
 async fn lock(
     plan: &ChangePlan,
     found: &mut [Sorted],
@@ -174,26 +177,41 @@ async fn lock(
     txn: &mut Transaction,
     context: &mut Context,
 ) -> Result<bool, MysqlError> {
-    let exclusive = Some((LockMode::Exclusive, WaitPolicy::Wait));
     let mut all_same = true;
+    let (mut keys, mut payloads) = (Keys::default(), Keys::default());
     for (target, rows) in plan.targets.iter().zip(found) {
         let columns = target.table.schema().columns.len();
-        while let Some((key, payload)) = rows.next_record() {
-            turn(1, txn, context).await?;
-            let is_same = |view: Option<rauk_types::RowView<'_>>| {
-                view.is_some_and(|view| {
-                    values_of(payload).take(columns).enumerate().all(|(column, value)| view.get(column) == value)
-                })
+        loop {
+            keys.clear();
+            payloads.clear();
+            let mut bytes = 0;
+            while keys.len() < txn.rows_together()
+                && bytes < LOCKED_BYTES
+                && let Some((key, payload)) = rows.next_record()
+            {
+                keys.push(key);
+                payloads.push(payload);
+                bytes += key.len() + payload.len();
+            }
+            if keys.is_empty() {
+                break;
+            }
+            turn(keys.len(), txn, context).await?;
+            let mut same = true;
+            let mut compare = |number: usize, view: Option<RowView<'_>>| {
+                let read = values_of(payloads.get(number)).take(columns);
+                same &= view.is_some_and(|view| read.enumerate().all(|(column, value)| view.get(column) == value));
+                true
             };
-            let same = match txn.get(&target.table, key, exclusive, is_same).await {
+            match txn.take_many(&target.table, &keys, &mut compare).await {
                 Err(NodeError::Changed { .. } | NodeError::SnapshotTooOld { .. }) if may_repeat => {
-                    // Without a snapshot it is locked as it is now, and stays so while everything is read again.
+                    // Without a snapshot they are locked as they are now, and stay so while everything is read again.
                     txn.give_up_snapshot();
-                    txn.get(&target.table, key, exclusive, |_| ()).await?;
-                    false
+                    txn.take_many(&target.table, &keys, &mut |_, _| true).await?;
+                    same = false;
                 }
-                same => same?,
-            };
+                taken => taken?,
+            }
             if !same && !may_repeat {
                 return Err(changed(target));
             }
@@ -213,17 +231,14 @@ async fn delete(
 ) -> Result<u64, MysqlError> {
     let mut deleted = 0;
     for (target, mut rows) in plan.targets.iter().zip(found) {
+        let mut deletes = Deletes::new(&target.table, plan.ignore, &plan.returning, txn);
         while let Some((_, payload)) = rows.next_record() {
             turn(1, txn, context).await?;
             let row: Vec<Value> = values_of(payload).map(ValueRef::to_owned).collect();
-            let written = txn.delete(&target.table, &row).await;
-            if unless_refused(written, plan.ignore, context)? == Some(true) {
-                deleted += 1;
-                if !plan.returning.is_empty() {
-                    return_row(&plan.returning, &row, txn, context, sink).await?;
-                }
-            }
+            deletes.write(row, txn, context, sink).await?;
         }
+        deletes.write_waiting(txn, context, sink).await?;
+        deleted += deletes.deleted;
     }
     Ok(deleted)
 }
@@ -273,41 +288,35 @@ async fn update_rows(
     txn: &mut Transaction,
     context: &mut Context,
 ) -> Result<Option<u64>, MysqlError> {
-    let schema = target.table.schema();
     let zone = context.time_zone.clone();
-    let assignments = Assignments { set: &target.set, schema, ignore: plan.ignore, zone: &zone };
-    let mut highest = None;
-    while let Some((_, payload)) = rows.next_record() {
-        turn(1, txn, context).await?;
-        counts.matched += 1;
-        let (old, inputs) = row_of(target, payload);
-        let mut new = old.clone();
-        assignments.apply(&mut new, &inputs, counts.matched, txn, context).await?;
-        if new == old {
-            continue;
+    let assignments = assignments_of(plan, target, &zone);
+    let mut updates = Updates::new(&target.table, &target.key_defs, plan.ignore, txn);
+    let result: Result<(), MysqlError> = async {
+        while let Some((_, payload)) = rows.next_record() {
+            turn(1, txn, context).await?;
+            let (old, inputs) = row_of(target, payload);
+            if let Some(new) = assignments.of(&old, &inputs, &mut counts.matched, txn, context).await? {
+                updates.write(old, new, 1, txn, context).await?;
+            }
         }
-        set_on_update(schema, &target.set, &mut new, context);
-        if let Some(rules) = &target.rules {
-            rules::compute(rules, schema, &mut new, counts.matched, plan.ignore, context)?;
-        }
-        if let Some(check) = &target.check
-            && !satisfies(check, &new, &inputs, plan.ignore, txn, context).await?
-        {
-            counts.matched -= 1;
-            continue;
-        }
-        if let Some(rules) = &target.rules
-            && !rules::holds(rules, &new, plan.ignore, context)?
-        {
-            continue;
-        }
-        check_keys(schema, &target.key_defs, &new)?;
-        if write_row(&target.table, &target.key_defs, &old, &new, plan.ignore, txn, context).await? {
-            counts.changed += 1;
-            highest = highest.max(changed_number(schema, &old, &new));
-        }
+        Ok(())
     }
-    Ok(highest)
+    .await;
+    updates.end(result, txn, context).await?;
+    counts.changed += updates.changed;
+    Ok(updates.highest)
+}
+
+fn assignments_of<'a>(plan: &ChangePlan, target: &'a ChangeTarget, zone: &'a TimeZone) -> Assignments<'a> {
+    Assignments {
+        set: &target.set,
+        schema: target.table.schema(),
+        key_defs: &target.key_defs,
+        check: target.check.as_ref(),
+        rules: target.rules.as_deref(),
+        ignore: plan.ignore,
+        zone,
+    }
 }
 
 /// A row that is changed through several aliases.
@@ -333,7 +342,7 @@ async fn update_aliases(
     let mut merged: Vec<Merged> = Vec::new();
     let zone = context.time_zone.clone();
     for (target, mut rows) in lists {
-        let assignments = Assignments { set: &target.set, schema, ignore: plan.ignore, zone: &zone };
+        let assignments = assignments_of(plan, target, &zone);
         while let Some((key, payload)) = rows.next_record() {
             turn(1, txn, context).await?;
             counts.matched += 1;
@@ -368,24 +377,27 @@ async fn update_aliases(
             }
         }
     }
-    let mut highest = None;
-    for Merged { old, new, changes } in merged {
-        turn(1, txn, context).await?;
-        if new == old {
-            continue;
+    let mut updates = Updates::new(&first.table, &first.key_defs, plan.ignore, txn);
+    let result: Result<(), MysqlError> = async {
+        for Merged { old, new, changes } in merged {
+            turn(1, txn, context).await?;
+            if new == old {
+                continue;
+            }
+            if let Some(rules) = &first.rules
+                && !rules::holds(rules, &new, plan.ignore, context)?
+            {
+                continue;
+            }
+            check_keys(schema, &first.key_defs, &new)?;
+            updates.write(old, new, changes, txn, context).await?;
         }
-        if let Some(rules) = &first.rules
-            && !rules::holds(rules, &new, plan.ignore, context)?
-        {
-            continue;
-        }
-        check_keys(schema, &first.key_defs, &new)?;
-        if write_row(&first.table, &first.key_defs, &old, &new, plan.ignore, txn, context).await? {
-            counts.changed += changes;
-            highest = highest.max(changed_number(schema, &old, &new));
-        }
+        Ok(())
     }
-    Ok(highest)
+    .await;
+    updates.end(result, txn, context).await?;
+    counts.changed += updates.changed;
+    Ok(updates.highest)
 }
 
 /// A row as stored, and the inputs of its assignments.
@@ -396,7 +408,7 @@ fn row_of(target: &ChangeTarget, payload: &[u8]) -> (Vec<Value>, Vec<Value>) {
 }
 
 /// What a statement changes in its session, as it was before.
-struct Before {
+pub(super) struct Before {
     warnings: usize,
     warning_count: u64,
     new_last_insert_id: Option<u64>,
@@ -408,7 +420,7 @@ struct Before {
 }
 
 impl Before {
-    fn of(context: &Context) -> Before {
+    pub fn of(context: &Context) -> Before {
         Before {
             warnings: context.warnings.len(),
             warning_count: context.warning_count,
@@ -422,7 +434,7 @@ impl Before {
     }
 
     /// The statement begins again: answers of its subqueries and its common tables are those of another snapshot.
-    fn restore(&self, parts: Option<&Arc<Parts>>, context: &mut Context) {
+    pub fn restore(&self, parts: Option<&Arc<Parts>>, context: &mut Context) {
         context.warnings.truncate(self.warnings);
         context.warning_count = self.warning_count;
         context.new_last_insert_id = self.new_last_insert_id;

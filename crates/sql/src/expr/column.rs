@@ -172,6 +172,8 @@ fn integer(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Resul
             // Beyond what i128 holds the cast clips, which is out of range for every column.
             ranged_integer(v.round_ties_even() as i128, to, target)
         }
+        // What is less than zero is out of range, also where it would be rounded to zero.
+        ValueRef::Decimal(v) if to.unsigned && v.is_negative() => ranged_integer(-1, to, target),
         ValueRef::Decimal(v) => {
             let number = v.to_i128().unwrap_or(if v.is_negative() { i128::MIN } else { i128::MAX });
             ranged_integer(number, to, target)
@@ -232,6 +234,10 @@ fn decimal(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Resul
         other => convert::to_decimal(other, target.context)?,
     };
     let stored = fitted(number, to, target)?;
+    if to.unsigned && number.is_negative() {
+        // Out of range says enough.
+        return Ok(stored);
+    }
     // Only exact numbers note what they lose; doubles are never exact.
     let rounded = number.rounded(to.scale);
     let exact = !matches!(value, ValueRef::Double(_));
@@ -242,11 +248,12 @@ fn decimal(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Resul
 }
 
 fn fitted(number: Decimal, to: &DataType, target: &mut Target<'_>) -> Result<Value> {
-    let zero = || Value::Decimal(Decimal::new(0, to.scale));
+    // Also what would be rounded to zero.
+    if to.unsigned && number.is_negative() {
+        return target.out_of_range(Value::Decimal(Decimal::new(0, to.scale)));
+    }
     match number.to_precision(to.precision, to.scale) {
-        Ok(kept) if to.unsigned && kept.is_negative() => target.out_of_range(zero()),
         Ok(kept) => Ok(Value::Decimal(kept)),
-        Err(_) if to.unsigned && number.is_negative() => target.out_of_range(zero()),
         Err(_) => {
             let largest = Decimal::largest(to.precision, to.scale);
             target.out_of_range(Value::Decimal(if number.is_negative() { -largest } else { largest }))
@@ -265,6 +272,11 @@ fn double(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result
     // A number beyond DOUBLE is the largest there is.
     let mut ranged = number.is_finite() && !beyond;
     let mut stored = number.clamp(f64::MIN, f64::MAX);
+    // Also what would be rounded to zero.
+    if to.unsigned && stored < 0.0 {
+        ranged = false;
+        stored = 0.0;
+    }
     // FLOAT(M,D), DOUBLE(M,D): rounded to D digits, at most M in all.
     if to.scale < 31 {
         let power = 10f64.powi(to.scale.into());
@@ -282,10 +294,6 @@ fn double(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Result
         let single = stored as f32;
         ranged &= single.is_finite();
         stored = f64::from(if single.is_finite() { single } else { f32::MAX.copysign(single) });
-    }
-    if to.unsigned && stored < 0.0 {
-        ranged = false;
-        stored = 0.0;
     }
     // Negative zero prints as 0 once stored.
     let stored = Value::Double(if stored == 0.0 { 0.0 } else { stored });

@@ -150,8 +150,12 @@ fn shifted(date: DateTime, amount: Amount) -> Option<DateTime> {
 pub fn result_type(date: &Expr, amount: &Expr, unit: Unit, connection: Collation) -> DataType {
     let fraction = match unit {
         _ if unit.has_microseconds() => 6,
-        Unit::Second if amount.ty.kind == TypeKind::Decimal => amount.ty.scale.min(6),
-        Unit::Second if Class::of(&amount.ty) != Class::Integer => 6,
+        // As many digits as the amount has; a text, and a DOUBLE without a number of digits, may have all.
+        Unit::Second => match Class::of(&amount.ty) {
+            Class::Null | Class::Integer => 0,
+            Class::Text | Class::Bytes => 6,
+            Class::Decimal | Class::Double | Class::Date | Class::Time | Class::DateTime => amount.ty.scale.min(6),
+        },
         _ => 0,
     };
     let scale = date.ty.scale.min(6).max(fraction);

@@ -51,6 +51,18 @@ impl LargeValue {
         LargeValue(Arc::new(Held { bytes: bytes.into(), hash: xxhash_rust::xxh3::xxh3_128(bytes), account }))
     }
 
+    /// Damaged memory, for tests of what finds that: the same value with a bit flipped, counted by nobody.
+    #[doc(hidden)]
+    pub fn damaged(&self, bit: usize) -> LargeValue {
+        struct Nobody;
+        impl Account for Nobody {
+            fn give_back(&self, _: u64) {}
+        }
+        let mut bytes = self.0.bytes.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        LargeValue(Arc::new(Held { bytes, hash: self.0.hash, account: Arc::new(Nobody) }))
+    }
+
     /// What a value of this length takes of memory.
     pub fn counted(length: usize) -> u64 {
         (length + size_of::<Held>() + 2 * size_of::<usize>()) as u64

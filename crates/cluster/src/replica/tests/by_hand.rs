@@ -755,3 +755,40 @@ fn a_copy_in_the_log_counts_with_its_beginning_only() {
     assert_eq!(replayed(&[&anchor, &reset, &rows, &LogRecord::Whole]), Contents::Whole);
     assert_eq!(replayed(&[&reset, &rows]), Contents::Partial);
 }
+
+/// What a joiner gives up, for want of room say, is brought again.
+#[test]
+fn a_copy_that_was_given_up_is_begun_anew() {
+    let limits = Limits { kept_bytes: 300, ..Limits::default() };
+    let (mut primary, mut joiner) = (restored(1, limits, 20, 19), block(2, limits));
+    let named = assignment(2, 2, 1, &[1], &[2]);
+    joiner.on_assignment(ms(2), &named, &mut Outbox::new());
+    let mut out = Outbox::new();
+    primary.on_assignment(ms(2), &named, &mut out);
+    let mut wishes = talk(&mut primary, &mut joiner, ms(3), out);
+    let (mut begun, mut given_up) = (0, false);
+    for time in (10..4000).step_by(10) {
+        let mut out = Outbox::new();
+        for wish in std::mem::take(&mut wishes) {
+            match wish {
+                Output::ReadState { to } => primary.on_copy_state(ms(time), to, Bytes::new(), &mut out),
+                Output::ReadSlice { to, copy, .. } => {
+                    begun += 1;
+                    if given_up {
+                        let last = primary.last().position;
+                        primary.on_slice(ms(time), to, copy, last, Bytes::new(), None, &mut out);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if begun == 1 && !std::mem::replace(&mut given_up, true) {
+            joiner.give_copy_up();
+            primary.propose(ms(time), Bytes::from_static(b"x"), &mut out);
+        }
+        primary.on_tick(ms(time), &mut out);
+        wishes.extend(talk(&mut primary, &mut joiner, ms(time), out));
+    }
+    assert!(given_up && begun > 1, "{begun}");
+    assert_eq!((joiner.contents(), joiner.last()), (Contents::Whole, primary.last()));
+}

@@ -6,5 +6,6 @@
 mod by_hand;
 mod node;
 mod schedules;
+mod stopping;
 mod table;
 mod world;

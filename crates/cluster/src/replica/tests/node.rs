@@ -41,6 +41,7 @@ pub struct Process {
     pub news: VecDeque<Assignment>,
     /// Slices and states that are still being read.
     pub reads: Vec<Output>,
+    pub stopped: bool,
 }
 
 pub struct Node {
@@ -85,6 +86,7 @@ impl Node {
             checkpoint: None,
             news: VecDeque::new(),
             reads: Vec::new(),
+            stopped: false,
         });
         whole
     }
@@ -112,7 +114,7 @@ impl Node {
 
     /// One step of a checkpoint: the anchor, or the rows.
     pub fn checkpoint(&mut self) {
-        let Some(process) = self.process.as_mut() else { return };
+        let Some(process) = self.process.as_mut().filter(|process| !process.stopped) else { return };
         match &mut process.checkpoint {
             None => {
                 let copy = self.medium.log.iter().rposition(|record| matches!(record, LogRecord::Reset { .. }));

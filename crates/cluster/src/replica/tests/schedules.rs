@@ -70,6 +70,19 @@ fn step(world: &mut World, crashes: u32, shakes: u32, slow: bool) {
             _ => world.group_lead(),
         }
     }
+    if let Some(primary) = world.group.primary.filter(|_| world.rng.random_ratio(shakes, 4000)) {
+        // The rows of one of the others are found to be damaged.
+        let members = &world.group.in_sync;
+        let member = members[world.rng.random_range(0..members.len())];
+        let at = usize::from(primary.node.0) - 1;
+        world.act(at, |replica, now, out| _ = replica.exclude(now, member, out));
+    }
+    if world.rng.random_ratio(shakes, 8000) {
+        world.stop(at);
+    }
+    if world.is_stopped(at) && world.rng.random_ratio(1, 10) {
+        world.help_stopped(at);
+    }
     // Who is down and known to be, or was taken for dead, comes back as another process after a while; a primary that is gone is replaced.
     let lives = world.nodes[at].process.is_some();
     if !lives && world.rng.random_ratio(1, 40) {
@@ -142,6 +155,10 @@ fn heal(world: &mut World, seed: u64) {
             if round < ROUNDS / 2 {
                 world.propose(at);
             }
+            world.help_stopped(at);
+            if round > ROUNDS / 8 && world.group.primary.is_some_and(|primary| primary.node == world.nodes[at].id) {
+                world.restart_stopped(at);
+            }
             world.act(at, |replica, now, out| replica.on_tick(now, out));
             if round % 2 == 0 {
                 world.sync(at, true);
@@ -177,6 +194,9 @@ fn run_many(seeds: std::ops::Range<u64>, steps: usize) -> Counts {
         sum.resets += counts.resets;
         sum.cuts += counts.cuts;
         sum.crashes += counts.crashes;
+        sum.discards += counts.discards;
+        sum.stops += counts.stops;
+        sum.begun_again += counts.begun_again;
     }
     sum
 }
@@ -193,6 +213,7 @@ fn random_schedules() {
     eprintln!("{counts:?}");
     if !own {
         assert!(counts.views > 1000 && counts.joins > 400 && counts.strikes > 5, "{counts:?}");
+        assert!(counts.discards > 10 && counts.stops > 40 && counts.begun_again > 20, "{counts:?}");
         assert!(counts.copies > 100 && counts.resets > counts.copies && counts.cuts > 80, "{counts:?}");
     }
 }

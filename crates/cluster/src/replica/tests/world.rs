@@ -6,7 +6,7 @@
 
 use super::super::*;
 use super::node::{GROUP, Medium, Node};
-use super::table::{Change, Content, KEYS};
+use super::table::{Change, Content, KEYS, Table};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rauk_types::{Member, NodeId, ProcessId};
@@ -60,6 +60,9 @@ pub struct Counts {
     pub resets: usize,
     pub cuts: usize,
     pub crashes: usize,
+    pub discards: usize,
+    pub stops: usize,
+    pub begun_again: usize,
 }
 
 pub struct World {
@@ -154,6 +157,14 @@ impl World {
         if self.group.primary == Some(member) {
             self.group.primary = None;
         }
+        self.publish();
+    }
+
+    /// A primary that has stopped gives way.
+    pub fn group_withdraw(&mut self, member: Member) {
+        self.group.version += 1;
+        self.group.in_sync.retain(|other| *other != member);
+        self.group.primary = None;
         self.publish();
     }
 
@@ -316,7 +327,26 @@ impl World {
             Output::Install { rows } => process.content.install(&rows),
             Output::Finish => self.counts.copies += 1,
             Output::ReadSlice { .. } | Output::ReadState { .. } => process.reads.push(output),
-            Output::RequestJoin { .. } | Output::RequestStrike { .. } => self.requests.push(output),
+            Output::Damaged => {
+                assert!(!self.group.in_sync.contains(&me), "an in-sync member is emptied");
+                let mut out = Outbox::new();
+                let last = process.replica.last().position.0;
+                let state =
+                    Content { table: Table { last, stable: last, ..Table::default() }, ..Content::default() }.state();
+                assert!(process.replica.discard(self.now, state.clone(), &mut out));
+                process.content.reset(&state);
+                self.counts.discards += usize::from(!process.stopped);
+                self.counts.begun_again += usize::from(std::mem::take(&mut process.stopped));
+                out.into_iter().for_each(|output| self.output(at, me, output));
+            }
+            Output::RequestJoin { member, .. } => {
+                // Of one that has stopped since it may be repeated: nobody knows whether it was heard.
+                let excluded = process.replica.is_excluded(member);
+                let stopped = self.is_stopped(usize::from(member.node.0) - 1);
+                assert!(!excluded || stopped, "{member:?} is damaged and is to be taken in");
+                self.requests.push(output);
+            }
+            Output::RequestStrike { .. } => self.requests.push(output),
             Output::Role { role: Role::Primary, view } => {
                 assert_eq!(*self.leaders.entry(view).or_insert(me), me, "{view:?} has two primaries");
                 // One that does not know that it was replaced may get here late, and has no entries of newer views.
@@ -472,6 +502,9 @@ impl World {
             }
             let Some(process) = &node.process else { return format!("{:?} is down", node.id) };
             let replica = &process.replica;
+            if process.stopped {
+                return format!("{:?} has stopped", process.me);
+            }
             let all = Position(self.truth.len() as u64);
             if !self.group.in_sync.contains(&process.me) {
                 return format!("{:?} is not in-sync", process.me);

@@ -11,6 +11,13 @@ fn records() -> Vec<Record> {
     let mut records = vec![Record::Opening, commit(2, 3), prepare(1, 5), fence(4), forget(&[1, 3]), forget(&[])];
     records.extend(outcomes);
     records.extend([large, empty]);
+    let counts = vec![Counted { series: 3, chunks: 2, digest: 77 }];
+    records.push(Record::Chunk { txn: txn(9), series: 3, number: 2, writes: vec![8; 1000].into() });
+    records.extend([
+        Record::Back { txn: txn(9), series: 3, left: 1 },
+        Record::Count { txn: txn(9), counts },
+        Record::Compare,
+    ]);
     records
 }
 
@@ -19,7 +26,9 @@ fn records_are_read_as_written_and_share_memory() {
     for record in records() {
         let bytes = record.encode();
         assert_eq!(Record::decode(&bytes), Some(record));
-        if let Some(Record::Commit { writes, .. } | Record::Prepare { writes, .. }) = Record::decode(&bytes) {
+        if let Some(Record::Commit { writes, .. } | Record::Prepare { writes, .. } | Record::Chunk { writes, .. }) =
+            Record::decode(&bytes)
+        {
             assert!(writes.is_empty() || bytes.as_ptr_range().contains(&writes.as_ptr()), "copied");
         }
     }
@@ -31,10 +40,17 @@ fn the_kind_of_a_record_is_told_by_its_first_bytes() {
     for record in records().into_iter().chain([cut]) {
         let bytes = record.encode();
         assert_eq!(Record::is_cut(&bytes), matches!(record, Record::Cut { .. }), "{record:?}");
-        let is_aftermath = matches!(record, Record::Decide { .. } | Record::Forget { .. });
-        assert_eq!(Record::is_aftermath(&bytes), is_aftermath, "{record:?}");
+        let nobody_waits = matches!(
+            record,
+            Record::Decide { .. }
+                | Record::Forget { .. }
+                | Record::Chunk { .. }
+                | Record::Back { .. }
+                | Record::Compare
+        );
+        assert_eq!(Record::is_waited_for(&bytes), !nobody_waits, "{record:?}");
     }
-    assert!(!Record::is_cut(&[]) && !Record::is_aftermath(&[]));
+    assert!(!Record::is_cut(&[]) && Record::is_waited_for(&[]));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Tests of the transaction table and of closing: entry by entry, as bytes, and as whole clusters under seeds.
 
 mod bytes;
+mod chunks;
 mod closing;
 mod cluster;
 mod seeds;
@@ -79,7 +80,7 @@ impl Shown {
 }
 
 fn adopt(number: u64, least: u64) -> Effect {
-    Effect::Adopt { txn: txn(number), least: Timestamp(least), writes: writes(number) }
+    Effect::Adopt { txn: txn(number), least: Timestamp(least), number: 0, writes: writes(number) }
 }
 
 fn answer(number: u64, vote: Vote) -> Effect {
@@ -87,7 +88,7 @@ fn answer(number: u64, vote: Vote) -> Effect {
 }
 
 fn commits(number: u64, time: u64) -> Effect {
-    Effect::Commit { txn: txn(number), time: Timestamp(time), writes: writes(number) }
+    Effect::Commit { txn: txn(number), time: Timestamp(time), writes: [writes(number)].into_iter().collect() }
 }
 
 fn aborts(number: u64) -> Effect {

@@ -19,10 +19,13 @@ fn run(seeds: std::ops::Range<u64>) {
         total.cut += count.cut;
         total.fences += count.fences;
         total.unheard += count.unheard;
+        total.chunks += count.chunks;
+        total.taken_back += count.taken_back;
+        total.named += count.named;
     }
     println!("{total:?}");
-    let least =
-        [total.committed, total.aborted, total.taken_over, total.cut, total.fences, total.unheard].into_iter().min();
+    let Count { committed, aborted, taken_over, cut, fences, unheard, chunks, taken_back, named } = total;
+    let least = [committed, aborted, taken_over, cut, fences, unheard, chunks, taken_back, named].into_iter().min();
     assert!(least > Some(500), "runs in which little happens show little: {total:?}");
 }
 

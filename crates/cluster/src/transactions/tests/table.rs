@@ -251,3 +251,26 @@ fn a_replica_that_has_not_heard_of_forgetting_hears_it_by_what_begins_anew() {
         assert!(shown[0].table == shown[1].table);
     }
 }
+
+#[test]
+fn rows_are_compared_where_no_decision_is_missing_in_the_stream() {
+    let mut shown = Shown::default();
+    let compare = |at: u64| vec![Effect::Compare { at: Position(at) }];
+    assert_eq!(shown.entry(Record::Compare), compare(1));
+    shown.entry(prepare(1, 5));
+    shown.entry(commit(2, 6));
+    assert_eq!(
+        shown.entry(Record::Compare),
+        compare(4),
+        "what is prepared, and what is not stable yet, is the same everywhere"
+    );
+    shown.stable(4);
+    shown.entry(decide(1, committed(7)));
+    assert_eq!(shown.entry(Record::Compare), compare(6));
+    assert_eq!(shown.cut(4), [], "what was decided stays");
+    assert_eq!(shown.entry(Record::Opening), []);
+    assert_eq!(shown.entry(Record::Compare), [], "transaction 1 has committed here, and others need not know");
+    shown.entry(decide(1, committed(7)));
+    assert_eq!(shown.entry(Record::Compare), compare(8));
+    assert_eq!(shown.stable(8).len(), 1, "a comparison says nothing when it is stable");
+}

@@ -404,6 +404,7 @@ fn at_the_memory_limit_writes_fail_whole_deletes_work_and_memory_comes_back() {
         assert_eq!(w.delete(&t, i), Ok(true), "row {i}");
     }
     w.commit(t);
+    w.p.finish_ends();
     w.collect_all();
     assert_eq!(w.rows(), 0);
     w.p.validate();
@@ -769,4 +770,30 @@ fn rows_in_common_are_found_in_slices_of_any_size() {
     let locking = ScanRequest { lock: Some((LockMode::Shared, WaitPolicy::Wait)), ..request };
     assert_eq!(w.scan(Some(&t), &locking, NEWEST, 256).unwrap().len(), 1500);
     w.abort(t);
+}
+
+/// Of a transaction that has made chunks, whose rows go with their table.
+#[test]
+fn a_table_goes_while_the_end_of_a_large_transaction_is_under_way() {
+    for commits in [true, false] {
+        let mut w = world();
+        w.p.set_end_slice(1);
+        w.p.set_chunk_bytes(1);
+        let t = w.begin();
+        (0..5).for_each(|i| w.insert(&t, &r(i, 1, "a")).unwrap());
+        for txn in w.p.take_full() {
+            assert_eq!(w.p.collect_chunk(txn, &mut |_, _| ()), Some(0));
+        }
+        if commits {
+            w.commit(t);
+        } else {
+            w.abort(t);
+        }
+        assert!(w.p.has_ends());
+        w.p.validate();
+        w.p.drop_table(TABLE);
+        w.p.finish_ends();
+        assert!(!w.p.has_ends());
+        assert_eq!(w.p.open_transactions(), []);
+    }
 }

@@ -165,7 +165,7 @@ fn sparse_rows_without_what_they_keep_are_refused() {
     };
     let adopt = |w: &mut World, row: &[u8]| {
         let txn = prepared(100);
-        let adopted = w.p.adopt(&txn, TABLE, Write::Sparse { layout: 0, row });
+        let adopted = w.p.adopt(&txn, 0, TABLE, Write::Sparse { layout: 0, row });
         w.p.abort(txn.id);
         w.p.validate();
         adopted

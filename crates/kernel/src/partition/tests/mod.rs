@@ -1,6 +1,8 @@
 //! Tests of the partition: cases by subject, and random histories against a plain model.
 
 mod cases;
+mod digest;
+mod ends;
 mod large;
 mod model;
 mod replica;

@@ -788,6 +788,8 @@ impl Model {
             let (horizon, limit) = (self.w.horizon(), self.rng.random_range(1..10));
             self.w.p.collect(horizon, limit);
         }
+        let rows = self.rng.random_range(0..IDS as usize);
+        self.w.scrub(rows);
         self.look();
         match self.rng.random_range(0..10) {
             0..3 => self.look_many(),
@@ -882,6 +884,7 @@ impl Model {
             self.check_scan(&request, found, &expected);
         }
         assert_eq!(second.rows(), self.w.rows());
+        assert_eq!(second.p.digest(), self.w.p.digest());
         for id in 0..IDS {
             let key = self.w.key(id);
             let mut access = second.access(None, ReadAt::Newest);

@@ -1,7 +1,11 @@
 //! Replicas of one partition: a primary, a follower that adopts what the primary prepares, and joiners that are filled by slices while all that goes on.
 //!
 //! The stream is simply the order in which things happen here; the joiner's slices come late. After every few steps replicas are compared
-//! by every kind of read, at new and old snapshots.
+//! by every kind of read, at new and old snapshots. Transactions make chunks while they run, go back to statements before
+//! these, and end in slices, on each replica at its own pace.
+//!
+//! The digests of all replicas are compared at moments when some transactions are about to commit; before each commit
+//! they say what the digests will be after it.
 
 use super::support::*;
 use crate::partition::{CopyCursor, Horizon, LockMode, Partition, ReadAt, SliceError, Stop, WaitPolicy, Write};
@@ -9,7 +13,7 @@ use crate::status::{TxnRef, TxnState};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rauk_types::{IndexId, PartitionId, TableId, Timestamp, TxnId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const IDS: i64 = 20;
 
@@ -33,6 +37,8 @@ struct Copy {
     cursor: Option<CopyCursor>,
     /// Slices on their way.
     slices: Vec<Vec<u8>>,
+    /// Ends from before it began.
+    ends: u64,
 }
 
 impl Replica {
@@ -44,9 +50,30 @@ impl Replica {
         let txn = TxnRef::new(id);
         txn.status.set(TxnState::Prepared(Timestamp(least)));
         for write in writes {
-            self.w.p.adopt(&txn, TABLE, write.write()).expect("nothing is in the way");
+            self.w.p.adopt(&txn, 0, TABLE, write.write()).expect("nothing is in the way");
         }
         self.adopted.insert(id, txn);
+    }
+
+    /// A chunk, or with `least` what is in none.
+    fn adopt_piece(&mut self, id: TxnId, number: u32, writes: &Writes, least: Option<u64>) {
+        let txn = self.adopted.entry(id).or_insert_with(|| TxnRef::new(id)).clone();
+        for write in writes {
+            self.w.p.adopt(&txn, number, TABLE, write.write()).expect("nothing is in the way");
+        }
+        if let Some(least) = least {
+            txn.status.set(TxnState::Prepared(Timestamp(least)));
+        }
+    }
+
+    fn take_back(&mut self, id: TxnId, left: u32) {
+        match left {
+            0 => {
+                self.w.p.abort(id);
+                self.adopted.remove(&id);
+            }
+            left => self.w.p.take_back(id, left),
+        }
     }
 
     fn decide(&mut self, id: TxnId, time: Option<u64>, writes: &Writes, horizon: Horizon) {
@@ -78,6 +105,11 @@ struct Group {
     copies: u64,
     too_old: u64,
     sparse: u64,
+    chunks: u64,
+    taken_back: u64,
+    digests: u64,
+    /// Rows that a transaction on the primary may have locked and not written: it went back. By transaction.
+    locked_only: BTreeMap<TxnId, BTreeSet<i64>>,
 }
 
 impl Group {
@@ -86,9 +118,50 @@ impl Group {
         let world = || World::new(if wide { wide_schema(hash_only) } else { schema(hash_only, true) });
         let mut primary = world();
         primary.durable = u64::MAX;
-        let replicas = vec![Replica::new(world()), Replica::new(world())];
+        let mut replicas = vec![Replica::new(world()), Replica::new(world())];
+        primary.p.set_chunk_bytes([1, 20, u64::MAX][seed as usize % 3]);
+        for p in replicas.iter_mut().map(|r| &mut r.w.p).chain([&mut primary.p]) {
+            p.set_end_slice([1, 2, 128][seed as usize / 3 % 3]);
+        }
         let rng = SmallRng::seed_from_u64(seed);
-        Group { primary, replicas, prepared: Vec::new(), rng, copies: 0, too_old: 0, sparse: 0 }
+        Group {
+            primary,
+            replicas,
+            prepared: Vec::new(),
+            rng,
+            copies: 0,
+            too_old: 0,
+            sparse: 0,
+            chunks: 0,
+            taken_back: 0,
+            digests: 0,
+            locked_only: BTreeMap::new(),
+        }
+    }
+
+    fn followers(&mut self) -> impl Iterator<Item = &mut Replica> {
+        self.replicas.iter_mut().filter(|r| r.copy.is_none())
+    }
+
+    /// What whoever leaves the primary sends.
+    fn send(&mut self, id: TxnId, chunks: &mut Vec<Writes>) {
+        for back in self.primary.p.take_taken_back() {
+            assert_eq!(back.txn, id);
+            assert!((back.left as usize) < chunks.len());
+            chunks.truncate(back.left as usize);
+            self.taken_back += 1;
+            self.followers().for_each(|r| r.take_back(id, back.left));
+        }
+        for txn in self.primary.p.take_full() {
+            assert_eq!(txn, id);
+            let mut writes = Writes::new();
+            let number = self.primary.p.collect_chunk(id, &mut |_, write| writes.push(Logged::of(write)));
+            let Some(number) = number else { continue };
+            assert_eq!(number as usize, chunks.len());
+            self.followers().for_each(|r| r.adopt_piece(id, number, &writes, None));
+            self.chunks += 1;
+            chunks.push(writes);
+        }
     }
 
     fn horizon(&mut self) -> Horizon {
@@ -104,9 +177,30 @@ impl Group {
 
     /// A transaction runs on the primary and prepares.
     fn prepare(&mut self) {
-        let txn = self.primary.begin();
-        for _ in 0..self.rng.random_range(0..5) {
+        let mut txn = self.primary.begin();
+        let id = txn.r.id;
+        let mut chunks = Vec::new();
+        let mut asked = BTreeSet::new();
+        for _ in 0..self.rng.random_range(0..8) {
+            if self.rng.random_ratio(1, 3) {
+                txn.statement += 1;
+            }
+            if self.rng.random_ratio(1, 8) {
+                let to = self.rng.random_range(1..=txn.statement);
+                self.primary.p.rollback_to(id, to);
+                self.locked_only.entry(id).or_default().extend(&asked);
+                self.send(id, &mut chunks);
+                if self.rng.random_ratio(1, 2) {
+                    self.compare();
+                }
+                while !self.primary.p.go_on_with(id) {
+                    self.send(id, &mut chunks);
+                    self.go_on();
+                    self.primary.p.validate();
+                }
+            }
             let row = self.row();
+            asked.insert(row.0);
             let result = match self.rng.random_range(0..5) {
                 0..2 => self.primary.insert(&txn, &row).map(|()| true),
                 2..4 => self.primary.update(&txn, &row),
@@ -114,10 +208,25 @@ impl Group {
             };
             match result {
                 Ok(_) | Err(Stop::Duplicate) => {}
-                Err(Stop::Wait(_)) => return self.primary.abort(txn),
+                Err(Stop::Wait(_)) => {
+                    self.locked_only.remove(&id);
+                    self.primary.abort(txn);
+                    return self.send(id, &mut chunks);
+                }
                 Err(other) => panic!("{other:?}"),
             }
+            self.send(id, &mut chunks);
+            if self.rng.random_ratio(1, 4) {
+                // What is not sent yet is locked on the primary only.
+                let before = self.locked_only.insert(id, asked.clone());
+                self.compare();
+                match before {
+                    Some(rows) => self.locked_only.insert(id, rows),
+                    None => self.locked_only.remove(&id),
+                };
+            }
         }
+        self.primary.p.seal_chunks(id);
         let mut writes = Writes::new();
         self.primary.p.collect_writes(txn.r.id, &mut |_, write| {
             writes.push(Logged::of(write));
@@ -125,10 +234,31 @@ impl Group {
         self.sparse += writes.iter().filter(|write| matches!(write, Logged::Sparse(_))).count() as u64;
         let least = self.primary.p.times().least_time(Timestamp::ZERO);
         txn.r.status.set(TxnState::Prepared(least));
-        for replica in self.replicas.iter_mut().filter(|r| r.copy.is_none()) {
-            replica.adopt(txn.r.id, least.0, &writes);
-        }
+        let number = chunks.len() as u32;
+        self.followers().for_each(|r| r.adopt_piece(id, number, &writes, Some(least.0)));
+        let writes = chunks.into_iter().flatten().chain(writes).collect();
         self.prepared.push(Prepared { txn, least: least.0, writes });
+    }
+
+    /// All replicas have the same rows, and will have when some of what is prepared has committed.
+    fn compare_digests(&mut self) {
+        let ratio = self.rng.random_range(0..=3);
+        let rng = &mut self.rng;
+        let some = self.prepared.iter().map(|prepared| prepared.txn.r.id).filter(|_| rng.random_ratio(ratio, 3));
+        let some: Vec<TxnId> = some.collect();
+        let Some(here) = self.primary.p.digests_with(&some, usize::MAX) else { return };
+        for replica in self.replicas.iter().filter(|replica| replica.copy.is_none()) {
+            if let Some(there) = replica.w.p.digests_with(&some, usize::MAX) {
+                assert_eq!(there, here, "digests");
+                self.digests += 1;
+            }
+        }
+    }
+
+    /// Walks over stored rows, also while some are copied.
+    fn scrub(&mut self) {
+        let rows = self.rng.random_range(1..IDS as usize);
+        self.replicas.iter_mut().map(|r| &mut r.w).chain([&mut self.primary]).for_each(|w| w.scrub(rows));
     }
 
     fn decide(&mut self, at: usize) {
@@ -136,11 +266,15 @@ impl Group {
         let time = self.rng.random_ratio(4, 5).then(|| least + self.rng.random_range(0..3));
         let horizon = self.horizon();
         let id = txn.r.id;
+        self.locked_only.remove(&id);
         match time {
             Some(time) => {
                 self.primary.now = self.primary.now.max(time);
                 txn.r.status.set(TxnState::Committed(Timestamp(time)));
+                let expected = self.primary.p.digests_with(&[id], usize::MAX);
                 self.primary.p.commit(id, Timestamp(time), horizon);
+                let found = self.primary.p.digests_with(&[], 0);
+                assert!(found.is_none() || expected.is_none() || found == expected, "{expected:?} and then {found:?}");
             }
             None => self.primary.abort(txn),
         }
@@ -148,6 +282,14 @@ impl Group {
             replica.decide(id, time, &writes, horizon);
         }
         self.primary.p.take_granted();
+        self.primary.p.take_taken_back();
+    }
+
+    /// Somebody has time for the ends that are under way.
+    fn go_on(&mut self) {
+        let (horizon, which) = (self.horizon(), self.rng.random_range(0..=self.replicas.len()));
+        let p = self.replicas.get_mut(which).map_or(&mut self.primary.p, |r| &mut r.w.p);
+        p.go_on(horizon);
     }
 
     fn copy(&mut self, at: usize) {
@@ -160,9 +302,15 @@ impl Group {
             replica.w.p.validate();
             assert_eq!((replica.w.rows(), replica.w.p.finished()), (0, Timestamp::ZERO));
             replica.adopted.clear();
-            replica.copy = Some(Copy { cursor: Some(CopyCursor::default()), slices: Vec::new() });
+            let ends = self.primary.p.newest_end();
+            replica.copy = Some(Copy { cursor: Some(CopyCursor::default()), slices: Vec::new(), ends });
             return;
         };
+        if self.primary.p.has_ends_upto(copy.ends) {
+            // What was committed before the copy began comes in no other way.
+            let horizon = self.horizon();
+            return self.primary.p.go_on(horizon);
+        }
         if let (Some(cursor), true) = (copy.cursor, copy.slices.is_empty() || !deliver) {
             let mut slice = Vec::new();
             let next = self.primary.p.copy_slice(cursor, rows, bytes, &mut slice);
@@ -206,7 +354,10 @@ impl Group {
             if let Some(expected) = &key_share {
                 // A row that came and went within a transaction is locked where that ran.
                 let here = self.locked(Some(i), id);
-                let gone = (&here, expected) == (&Ok(None), &Err(Stop::WouldWait));
+                let went_back = self.locked_only.values().any(|rows| rows.contains(&id));
+                let gone = (&here, expected) == (&Ok(None), &Err(Stop::WouldWait))
+                    || went_back && here.is_ok() && *expected == Err(Stop::WouldWait)
+                    || [&here, expected].contains(&&Err(Stop::Committing));
                 assert!(here == *expected || gone, "locks of row {id}: {here:?} and not {expected:?}");
             }
             let w = &mut self.replicas[i].w;
@@ -248,6 +399,9 @@ impl Group {
                 });
             }
             15 => self.primary.now += self.rng.random_range(0..3),
+            16..18 => self.go_on(),
+            18 if self.rng.random_ratio(1, 2) => self.compare_digests(),
+            18 => self.scrub(),
             _ => self.compare(),
         }
     }
@@ -257,12 +411,16 @@ impl Group {
         self.replicas.iter().filter(|r| r.copy.is_none()).for_each(|r| r.w.p.validate());
     }
 
-    fn finish(mut self) -> (u64, u64, u64) {
+    fn finish(mut self) -> [u64; 6] {
         while self.replicas[1].copy.is_some() {
             self.copy(1);
         }
         while !self.prepared.is_empty() {
             self.decide(0);
+        }
+        self.validate();
+        for p in self.replicas.iter_mut().map(|r| &mut r.w.p).chain([&mut self.primary.p]) {
+            p.finish_ends();
         }
         for index in [None, Some(BY_K), Some(BY_V)] {
             let expected = sorted(self.primary.scan(None, &whole(index), ReadAt::Newest, 9));
@@ -271,13 +429,16 @@ impl Group {
                 assert_eq!(r.w.rows(), expected.as_ref().unwrap().len() as u64);
             }
         }
+        for r in &self.replicas {
+            assert_eq!(r.w.p.digest(), self.primary.p.digest());
+        }
         self.validate();
         for r in self.replicas {
             let budget = r.w.budget.clone();
             drop(r.w);
             assert_eq!(budget.used(), 0, "bytes stay counted");
         }
-        (self.copies, self.too_old, self.sparse)
+        [self.copies, self.too_old, self.sparse, self.chunks, self.taken_back, self.digests]
     }
 }
 
@@ -288,7 +449,7 @@ fn sorted(found: Result<Vec<(Vec<u8>, Row)>, Stop>) -> Result<Vec<(Vec<u8>, Row)
     })
 }
 
-fn run(seed: u64, wide: bool, steps: usize) -> (u64, u64, u64) {
+fn run(seed: u64, wide: bool, steps: usize) -> [u64; 6] {
     let mut group = Group::new(seed, wide);
     for step in 0..steps {
         group.step();
@@ -302,23 +463,28 @@ fn run(seed: u64, wide: bool, steps: usize) -> (u64, u64, u64) {
 #[test]
 fn replicas_are_equal_where_rows_have_large_values() {
     let (mut copies, mut sparse) = (0, 0);
-    for seed in 1000..1012 {
+    for seed in 1000..1020 {
         let seen = run(seed, true, 800);
-        copies += seen.0;
-        sparse += seen.2;
+        copies += seen[0];
+        sparse += seen[2];
     }
-    assert!(copies > 10 && sparse > 100, "{copies} copies, {sparse} sparse rows");
+    assert!(copies > 10 && sparse > 40, "{copies} copies, {sparse} sparse rows");
 }
 
 #[test]
 fn replicas_are_equal_whatever_happens_while_one_is_copied() {
-    let (mut copies, mut too_old) = (0, 0);
+    let (mut copies, mut too_old, mut chunks, mut taken_back, mut digests) = (0, 0, 0, 0, 0);
     for seed in 0..30 {
         let seen = run(seed, false, 1200);
-        copies += seen.0;
-        too_old += seen.1;
+        copies += seen[0];
+        too_old += seen[1];
+        chunks += seen[3];
+        taken_back += seen[4];
+        digests += seen[5];
     }
+    assert!(digests > 200, "{digests} digests compared");
     assert!(copies > 60 && too_old > 0, "{copies} copies, {too_old} reads of what a copy does not have");
+    assert!(chunks > 1000 && taken_back > 100, "{chunks} chunks, {taken_back} times taken back");
 }
 
 fn committed(rows: &[Row]) -> World {
@@ -381,18 +547,18 @@ fn adopting_meets_locks_unknown_tables_and_bytes_that_are_no_row() {
     let waiter = w.begin();
     w.update(&holder, &r(1, 7, "void")).unwrap();
     assert_eq!(w.update(&waiter, &r(1, 8, "void")), Err(Stop::Wait(vec![holder.r.id])));
-    assert_eq!(w.p.adopt(&txn, TABLE, Write::Put { layout: 0, row: &row }), Err(Stop::Wait(vec![holder.r.id])));
+    assert_eq!(w.p.adopt(&txn, 0, TABLE, Write::Put { layout: 0, row: &row }), Err(Stop::Wait(vec![holder.r.id])));
     w.abort(holder);
-    assert_eq!(w.p.adopt(&txn, TABLE, Write::Delete { key: &w.key(1) }), Err(Stop::Wait(vec![waiter.r.id])));
+    assert_eq!(w.p.adopt(&txn, 0, TABLE, Write::Delete { key: &w.key(1) }), Err(Stop::Wait(vec![waiter.r.id])));
     w.abort(waiter);
     w.p.take_granted();
     let stale = Err(Stop::StaleSchema);
-    assert_eq!(w.p.adopt(&txn, TABLE, Write::Put { layout: 1, row: &row }), stale);
-    assert_eq!(w.p.adopt(&txn, TableId(99), Write::Put { layout: 0, row: &row }), stale);
-    assert_eq!(w.p.adopt(&txn, TableId(99), Write::Delete { key: &[] }), stale);
-    assert_eq!(w.p.adopt(&txn, TABLE, Write::Put { layout: 0, row: &row[..row.len() - 1] }), Err(Stop::NoRow));
-    assert_eq!(w.p.adopt(&txn, TABLE, Write::Delete { key: &w.key(2) }), Ok(()), "a missing row");
-    assert_eq!(w.p.adopt(&txn, TABLE, Write::Delete { key: &[1, 2, 3] }), Ok(()), "a key of no row");
+    assert_eq!(w.p.adopt(&txn, 0, TABLE, Write::Put { layout: 1, row: &row }), stale);
+    assert_eq!(w.p.adopt(&txn, 0, TableId(99), Write::Put { layout: 0, row: &row }), stale);
+    assert_eq!(w.p.adopt(&txn, 0, TableId(99), Write::Delete { key: &[] }), stale);
+    assert_eq!(w.p.adopt(&txn, 0, TABLE, Write::Put { layout: 0, row: &row[..row.len() - 1] }), Err(Stop::NoRow));
+    assert_eq!(w.p.adopt(&txn, 0, TABLE, Write::Delete { key: &w.key(2) }), Ok(()), "a missing row");
+    assert_eq!(w.p.adopt(&txn, 0, TABLE, Write::Delete { key: &[1, 2, 3] }), Ok(()), "a key of no row");
     w.p.validate();
     // The same row twice, and one that comes and goes.
     let again = w.encode(&r(1, 3, "c"));
@@ -403,7 +569,7 @@ fn adopting_meets_locks_unknown_tables_and_bytes_that_are_no_row() {
         Write::Put { layout: 0, row: &fresh },
         Write::Delete { key: &w.key(5) },
     ] {
-        w.p.adopt(&txn, TABLE, write).unwrap();
+        w.p.adopt(&txn, 0, TABLE, write).unwrap();
         w.p.validate();
     }
     txn.status.set(TxnState::Committed(Timestamp(6)));
@@ -412,9 +578,9 @@ fn adopting_meets_locks_unknown_tables_and_bytes_that_are_no_row() {
     w.p.validate();
     assert_eq!(w.all(None, ReadAt::Newest), [r(1, 3, "c")]);
     let deleted = prepared(101, 6);
-    w.p.adopt(&deleted, TABLE, Write::Delete { key: &w.key(1) }).unwrap();
+    w.p.adopt(&deleted, 0, TABLE, Write::Delete { key: &w.key(1) }).unwrap();
     assert_eq!(
-        w.p.adopt(&prepared(102, 6), TABLE, Write::Put { layout: 0, row: &row }),
+        w.p.adopt(&prepared(102, 6), 0, TABLE, Write::Put { layout: 0, row: &row }),
         Err(Stop::Wait(vec![deleted.id]))
     );
     w.p.abort(deleted.id);

@@ -337,6 +337,13 @@ impl World {
         self.p.table_usage(TABLE).expect("the table is there").rows
     }
 
+    /// A slice of the walk over the stored rows, where nothing is damaged.
+    pub fn scrub(&mut self, rows: usize) {
+        let scrubbed = self.p.scrub(rows);
+        assert_eq!(scrubbed.damaged, None, "damage where is none");
+        assert!(scrubbed.values.iter().all(|(_, value)| value.is_intact()));
+    }
+
     /// Everything durable, nothing read any more: collect all.
     pub fn collect_all(&mut self) -> usize {
         self.durable = self.now;

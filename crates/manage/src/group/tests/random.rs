@@ -172,6 +172,7 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
             let nodes = (0..random.below(4)).map(|_| NodeId(random.below(7) as u16)).collect();
             GroupCommand::Place { group: id, version, nodes }
         }
+        18 if random.one_in(2) => GroupCommand::Withdraw { group: id, version, member: someone },
         18 => GroupCommand::Relieve { group: id, version },
         19 if random.one_in(2) => GroupCommand::ForgetNode { node: someone.node },
         19 if random.one_in(4) => GroupCommand::AcceptLoss,

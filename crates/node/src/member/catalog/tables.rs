@@ -90,6 +90,7 @@ pub(super) async fn follow(
     // What was built and is now in place.
     for id in was_hidden.iter().filter(|id| !now.hidden.contains(id)).filter(|id| now.tables.contains_key(id)) {
         for partition in 0..node.partition_count() {
+            node.finish_ends(partition).await;
             node.on_partition(partition, Class::Background, |p| p.show_table(*id)).await;
         }
     }
@@ -130,6 +131,7 @@ async fn bring(
     fills: &Fills,
 ) {
     for schema in changed {
+        node.finish_ends(partition).await;
         let new_indexes = node
             .on_partition(partition, Class::Background, |p| {
                 let Some(old) = p.schema(schema.id).cloned() else {

@@ -44,7 +44,7 @@ impl World {
 
     fn adopt(&self, txn: &TxnRef, time: Option<u64>, id: i64, name: &str) {
         let writes = self.writes(id, name);
-        self.rows.push(RowStep::Adopt { txn: txn.clone(), time: time.map(Timestamp), writes });
+        self.rows.push(RowStep::Adopt { txn: txn.clone(), time: time.map(Timestamp), number: 0, writes });
     }
 
     fn commit(&self, txn: &TxnRef, time: u64) {
@@ -96,7 +96,7 @@ fn what_is_written_over_was_stable() {
     for (txn, time, name) in [(&one, 5, "a"), (&two, 6, "b")] {
         let writes = world.writes(1, name);
         world.rows.push(RowStep::DropOpen);
-        world.rows.push(RowStep::Readopt { txn: txn.clone(), time: Some(Timestamp(time)), writes });
+        world.rows.push(RowStep::Readopt { txn: txn.clone(), time: Some(Timestamp(time)), pieces: vec![(0, writes)] });
     }
     world.commit(&one, 5);
     world.commit(&two, 6);
@@ -142,7 +142,7 @@ fn only_what_does_not_stand_is_taken_away() {
     assert_eq!(world.carry_out(), None);
     for by_view in [false, true] {
         let writes = world.writes(2, "b");
-        world.p.adopt_writes(&two, &writes, share()).map_err(|_| ()).expect("nobody has the row");
+        world.p.adopt_writes(&two, 0, &writes, share()).map_err(|_| ()).expect("nobody has the row");
         assert_eq!(world.p.open_transactions(), [one.id, two.id]);
         match by_view {
             true => world.rows.push(RowStep::DropOpen),
@@ -165,4 +165,51 @@ fn a_queue_that_is_full_says_so_until_it_is_worked_off() {
     assert!(world.rows.is_full());
     assert!(world.carry_out().is_some(), "that is no slice");
     assert!(!world.rows.is_full());
+}
+
+/// Chunks stand one by one, are taken back from the last on, and are committed with what names them.
+#[test]
+fn chunks_stand_until_they_are_taken_back_or_committed() {
+    let mut world = World::new();
+    let (one, two) = (TxnRef::new(txn(1).id), txn(2));
+    let chunk = |world: &World, number, id, name| {
+        let writes = world.writes(id, name);
+        world.rows.push(RowStep::Chunk { txn: one.clone(), number, writes });
+    };
+    chunk(&world, 0, 1, "a");
+    chunk(&world, 1, 1, "b");
+    chunk(&world, 2, 2, "c");
+    world.rows.push(RowStep::Back { txn: one.id, number: 1 });
+    chunk(&world, 1, 3, "d");
+    assert_eq!(world.carry_out(), None);
+    assert_eq!(world.committed(), []);
+    // The view that has ended took none of it.
+    world.rows.push(RowStep::DropOpen);
+    assert_eq!(world.carry_out(), None);
+    assert_eq!(world.p.open_transactions(), [one.id]);
+    // Another has the row that was taken back.
+    world.adopt(&two, Some(4), 2, "e");
+    world.commit(&two, 4);
+    let writes = world.writes(4, "f");
+    one.status.set(TxnState::Prepared(Timestamp(5)));
+    world.rows.push(RowStep::Adopt { txn: one.clone(), time: Some(Timestamp(5)), number: 2, writes });
+    world.commit(&one, 5);
+    assert_eq!(world.carry_out(), None);
+    let names = ["a", "e", "d", "f"].map(str::to_string);
+    let mut found: Vec<String> = world.committed().into_iter().map(|(_, name)| name).collect();
+    found.sort_by_key(|name| names.iter().position(|known| known == name));
+    assert_eq!(found, names);
+    assert_eq!(world.p.open_transactions(), []);
+}
+
+/// Of a transaction whose chunks are all taken back nothing stands.
+#[test]
+fn without_chunks_nothing_stands() {
+    let mut world = World::new();
+    let one = TxnRef::new(txn(1).id);
+    let writes = world.writes(1, "a");
+    world.rows.push(RowStep::Chunk { txn: one.clone(), number: 0, writes });
+    world.rows.push(RowStep::Back { txn: one.id, number: 0 });
+    assert_eq!(world.carry_out(), None);
+    assert_eq!(world.p.open_transactions(), []);
 }

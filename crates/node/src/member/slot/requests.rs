@@ -17,8 +17,16 @@ use rauk_types::{GroupId, Timestamp, TxnId};
 /// What a transaction has in a group: its writes, as the payload of an entry, and the partitions where it has been,
 /// which are all that have writes.
 pub struct Collected {
+    /// Of what is in chunks nothing.
     pub writes: Bytes,
     pub parts: Parts,
+    pub has_chunks: bool,
+}
+
+impl Collected {
+    pub fn is_nothing(&self) -> bool {
+        self.writes.is_empty() && !self.has_chunks
+    }
 }
 
 /// The process does not lead the group (any more), or may not do this to the transaction.
@@ -70,7 +78,7 @@ impl Slot {
         cx: &mut Context<'_>,
         txn: &TxnRef,
         seen: Timestamp,
-        Collected { writes, parts }: Collected,
+        Collected { writes, parts, .. }: Collected,
     ) -> Result<(), Refused> {
         if !s.table.may_prepare(txn.id) {
             self.bring_to(s, cx, &parts, || RowStep::Abort { txn: txn.id });
@@ -79,9 +87,9 @@ impl Slot {
         txn.status.set(TxnState::Committing);
         let time = self.least_time(cx, seen);
         txn.status.set(TxnState::Prepared(time));
-        s.refs.insert(txn.id, Standing { txn: txn.clone(), parts: parts.clone() });
+        s.refs.insert(txn.id, Standing { txn: txn.clone(), parts: parts.clone(), is_open: false, ran_here: true });
         self.bring_to(s, cx, &parts, || RowStep::Stand { txn: txn.clone(), time: Some(time) });
-        if !self.propose(s, cx, &Record::Commit { txn: txn.id, time, writes }) {
+        if !self.name_chunks(s, cx, txn.id) || !self.propose(s, cx, &Record::Commit { txn: txn.id, time, writes }) {
             s.refs.remove(&txn.id);
             txn.status.set(TxnState::Aborted);
             self.bring_to(s, cx, &parts, || RowStep::Abort { txn: txn.id });
@@ -99,7 +107,7 @@ impl Slot {
         txn: &TxnRef,
         participants: Vec<GroupId>,
         seen: Timestamp,
-        Collected { writes, parts }: Collected,
+        Collected { writes, parts, .. }: Collected,
     ) -> Result<oneshot::Receiver<Vote>, Refused> {
         let (sender, receiver) = oneshot::channel();
         // It may have come before: then it is answered from what is known, and never taken twice.
@@ -123,10 +131,11 @@ impl Slot {
             _ => least,
         };
         txn.status.set(TxnState::Prepared(least_here));
-        s.refs.insert(txn.id, Standing { txn: txn.clone(), parts: parts.clone() });
+        s.refs.insert(txn.id, Standing { txn: txn.clone(), parts: parts.clone(), is_open: false, ran_here: true });
         self.bring_to(s, cx, &parts, || RowStep::Stand { txn: txn.clone(), time: None });
         s.votes.entry(txn.id).or_default().push(sender);
-        if !self.propose(s, cx, &Record::Prepare { txn: txn.id, participants, least, writes }) {
+        let prepare = Record::Prepare { txn: txn.id, participants, least, writes };
+        if !self.name_chunks(s, cx, txn.id) || !self.propose(s, cx, &prepare) {
             s.votes.remove(&txn.id);
             s.refs.remove(&txn.id);
             self.bring_to(s, cx, &parts, || RowStep::Abort { txn: txn.id });
@@ -138,6 +147,34 @@ impl Slot {
             }
         }
         Ok(receiver)
+    }
+
+    /// Right before a naming entry: counts the chunks that stand (rule 64).
+    fn name_chunks(&self, s: &mut State, cx: &mut Context<'_>, txn: TxnId) -> bool {
+        let count = s.table.count(txn);
+        count.is_none_or(|count| self.propose(s, cx, &count))
+    }
+
+    /// Under the guard of a partition, which is the series: what a transaction has written there goes into the stream
+    /// (rule 63). `false`: this process does not lead, or the transaction is about to end.
+    pub fn send_chunk(
+        &self,
+        s: &mut State,
+        cx: &mut Context<'_>,
+        txn: TxnId,
+        (series, number): (u16, u32),
+        writes: Bytes,
+    ) -> bool {
+        self.serving().is_some()
+            && s.table.may_prepare(txn)
+            && self.propose(s, cx, &Record::Chunk { txn, series, number, writes })
+    }
+
+    /// The same: chunks of the transaction were undone there, before anybody else has its locks (rule 65).
+    pub fn take_back(&self, s: &mut State, cx: &mut Context<'_>, txn: TxnId, series: u16, left: u32) {
+        if cx.safeguards.taken_back && self.serving().is_some() && s.table.has_open_chunks(txn) {
+            self.propose(s, cx, &Record::Back { txn, series, left });
+        }
     }
 
     /// What became of a transaction here?
@@ -191,6 +228,7 @@ impl Slot {
                 }
             }
             Err(contradiction) => {
+                // All replicas have the same table: a copy would say the same, so this is not for the group alone.
                 self.fail(s, cx, &contradiction.to_string());
                 return Err(Refused);
             }

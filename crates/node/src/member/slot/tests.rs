@@ -1,6 +1,7 @@
 //! A slot with what comes to it one by one, in orders that are rare with real nodes.
 
 mod full_disk;
+mod memory;
 
 use super::super::group_rows::Share;
 use super::super::rows::{Carried, RowQueue};
@@ -29,7 +30,7 @@ struct World {
 
 /// An entry without writes.
 fn nothing() -> Collected {
-    Collected { writes: Bytes::new(), parts: Parts::from_slice(&[0]) }
+    Collected { writes: Bytes::new(), parts: Parts::from_slice(&[0]), has_chunks: false }
 }
 
 fn member(number: u16) -> Member {
@@ -131,6 +132,7 @@ impl World {
             safeguards: Safeguards::default(),
             budget: &self.budget,
             rooms: &self.rooms,
+            compare_every: Duration::from_secs(5),
             longest_state: usize::MAX,
         };
         self.slot.enter(&mut cx, f)
@@ -139,10 +141,13 @@ impl World {
     /// Whoever enters the partition brings to the rows what the stream has said.
     fn take_in(&mut self, partition: u16, actions: &mut Vec<Action>) {
         let horizon = Horizon { oldest_snapshot: Timestamp::ZERO, durable: Timestamp::MAX };
-        let Carried { slices, serves, failed } =
+        let Carried { slices, digests, serves, failed } =
             self.rows[usize::from(partition)].carry_out(&mut self.partitions[usize::from(partition)], horizon);
         self.enter_slot(actions, |slot, s, cx| {
             slices.into_iter().for_each(|slice| slot.on_slice(s, cx, partition, slice));
+            for (entry, digests) in digests {
+                slot.on_digests(s, cx, partition, entry, digests);
+            }
             if let Some(view) = serves {
                 slot.begin_service(s, cx, partition, view);
             }

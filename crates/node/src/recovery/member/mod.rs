@@ -25,6 +25,7 @@ mod tests;
 use super::{Shared, broken, load, warn_of_doubtful_end};
 use crate::database::Config;
 use crate::error::NodeError;
+use crate::member::group_rows::Parts;
 use crate::member::slot::Standing;
 use crate::runtime::Runtime;
 use back::Goal;
@@ -36,6 +37,7 @@ use rauk_log::{DatabaseId, Manifest, RedoLog, RedoOptions, RedoReader, Superbloc
 use rauk_manage::group::Recovery;
 use rauk_types::{GroupId, Layout, NodeId, PartitionId, TableId, TableSchema, TxnId};
 use replay::Replaying;
+use replay::Undecided;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -155,7 +157,7 @@ pub fn open_member(
         table: end.table,
         restored: end.restored,
         hole: end.hole.map(|what| format!("group {}: {what}", group.0)),
-        pending: end.pending.into_iter().map(|u| (u.txn.id, Standing { txn: u.txn, parts: u.parts })).collect(),
+        pending: standing(end.pending),
     };
     let mut parts = MemberParts {
         superblocks,
@@ -223,4 +225,19 @@ fn manifest(
         )));
     }
     Ok(manifest)
+}
+
+/// By transaction: where it stands.
+fn standing(pending: Vec<Undecided>) -> BTreeMap<TxnId, Standing> {
+    let mut standing: BTreeMap<TxnId, Standing> = BTreeMap::new();
+    for Undecided { txn, parts, is_open, .. } in pending {
+        let new = || Standing { txn: txn.clone(), parts: Parts::new(), is_open, ran_here: false };
+        let known = standing.entry(txn.id).or_insert_with(new);
+        for partition in parts {
+            if !known.parts.contains(&partition) {
+                known.parts.push(partition);
+            }
+        }
+    }
+    standing
 }

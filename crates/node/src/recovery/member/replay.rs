@@ -194,13 +194,16 @@ pub(super) struct StreamReplay {
     effects: Vec<Effect>,
 }
 
-/// A transaction that is not decided.
+/// What a transaction has written that is not decided: one of its chunks, or what its naming entry has.
 #[derive(Clone)]
 pub(super) struct Undecided {
     pub txn: TxnRef,
+    pub number: u32,
     pub writes: Bytes,
-    /// Where it has writes.
+    /// Where it has these writes.
     pub parts: Parts,
+    /// No entry names the transaction.
+    pub is_open: bool,
 }
 
 /// What a group's stream has come to.
@@ -326,9 +329,11 @@ impl StreamReplay {
                 if self.goal.is_some_and(|goal| time > goal.newest) {
                     continue;
                 }
-                let parts = written(self.layout, self.group, &writes);
-                for partition in parts.map_err(|what| format!("transaction {}: {what}", txn.0))? {
-                    self.work.push((partition, RowWork::Restore { txn, time, writes: writes.clone() }));
+                for writes in writes {
+                    let parts = written(self.layout, self.group, &writes);
+                    for partition in parts.map_err(|what| format!("transaction {}: {what}", txn.0))? {
+                        self.work.push((partition, RowWork::Restore { txn, time, writes: writes.clone() }));
+                    }
                 }
             }
         }
@@ -350,13 +355,21 @@ impl StreamReplay {
         if restored.as_ref().is_none_or(|restored| restored.contents == Contents::Whole) {
             let stable = restored.as_ref().map_or(Position(0), |r| r.stable);
             self.commit_what_is_written_over(stable, last, tables)?;
+            let mut txns: FxHashMap<TxnId, TxnRef> = FxHashMap::default();
             for effect in self.table.pending() {
-                let Effect::Adopt { txn, least, writes } = effect else { continue };
+                let (txn, number, writes, least) = match effect {
+                    Effect::Adopt { txn, least, number, writes } => (txn, number, writes, Some(least)),
+                    Effect::Chunk { txn, number, writes, .. } => (txn, number, writes, None),
+                    _ => continue,
+                };
                 let parts = written(self.layout, self.group, &writes);
-                let parts = parts.map_err(|what| format!("transaction {}, which is prepared: {what}", txn.0))?;
-                let adopted = TxnRef::new(txn);
-                adopted.status.set(TxnState::Prepared(least));
-                pending.push(Undecided { txn: adopted, writes, parts });
+                let parts = parts.map_err(|what| format!("transaction {}, which is not decided: {what}", txn.0))?;
+                let adopted = txns.entry(txn).or_insert_with(|| TxnRef::new(txn)).clone();
+                if let Some(least) = least {
+                    adopted.status.set(TxnState::Prepared(least));
+                }
+                let is_open = self.table.has_open_chunks(txn);
+                pending.push(Undecided { txn: adopted, number, writes, parts, is_open });
             }
         }
         let (table, hole) = (std::mem::take(&mut self.table), self.hole.take());
@@ -424,7 +437,7 @@ impl StreamReplay {
         }
         let mut writers: FxHashMap<(TableId, Vec<u8>), TxnId> = FxHashMap::default();
         for effect in &pending {
-            let Effect::Adopt { txn, writes, .. } = effect else { continue };
+            let (Effect::Adopt { txn, writes, .. } | Effect::Chunk { txn, writes, .. }) = effect else { continue };
             let visited = writes::visit(writes, None, &mut |table| !keys.contains_key(&table), &mut |table, write| {
                 let (schema, primary) = &keys[&table];
                 let key = match write {

@@ -72,12 +72,12 @@ impl RowReplay {
             return Ok(());
         }
         partition.finish_restore().map_err(|stop| format!("{stop:?}"))?;
-        for Undecided { txn, writes, parts } in pending {
+        for Undecided { txn, number, writes, parts, .. } in pending {
             if !parts.contains(&self.share.partition) {
                 continue;
             }
             let passed_over = &mut self.passed_over;
-            writes::adopt(partition, txn, writes, self.share, &mut |table| pass(known, passed_over, table))
+            writes::adopt(partition, txn, *number, writes, self.share, &mut |table| pass(known, passed_over, table))
                 .map_err(|error| format!("transaction {}, which is prepared: {error}", txn.id.0))?;
         }
         Ok(())

@@ -50,8 +50,9 @@ impl Wish {
             }
             flags.extend([format!("--{name}"), value.to_string()]);
         }
+        let says_which = ["nodes", "data", "sql", "manage"].into_iter().any(|kind| number(kind).is_some());
         let wish = Wish {
-            nodes: number("nodes").unwrap_or(0),
+            nodes: number("nodes").unwrap_or(if says_which { 0 } else { 3 }),
             data: number("data").unwrap_or(0),
             sql: number("sql").unwrap_or(0),
             manage: number("manage").unwrap_or(0),
@@ -65,10 +66,7 @@ impl Wish {
 
     /// The roles of each node, in the order in which they are started; the first founds the cluster.
     pub fn layout(&self) -> Result<Vec<String>, String> {
-        let Wish { mut nodes, data, sql, manage, .. } = *self;
-        if nodes + data + sql + manage == 0 {
-            nodes = 3;
-        }
+        let Wish { nodes, data, sql, manage, .. } = *self;
         let data_nodes = nodes + data;
         if data_nodes == 0 {
             return Err("a cluster needs nodes with the role data: --data N, or --nodes N".into());
@@ -290,7 +288,8 @@ mod tests {
 
     #[test]
     fn layouts() {
-        assert_eq!(wish(0, 0, 0, 0, 2).layout().unwrap(), ["manage,data,sql"; 3]);
+        assert_eq!(wish(3, 0, 0, 0, 2).layout().unwrap(), ["manage,data,sql"; 3]);
+        assert!(wish(0, 0, 0, 0, 2).layout().unwrap_err().contains("--nodes"));
         let layout = wish(0, 4, 2, 0, 2).layout().unwrap();
         assert_eq!(layout, ["manage,data", "manage,data", "manage,data", "data", "sql", "sql"]);
         let layout = wish(0, 2, 1, 3, 2).layout().unwrap();

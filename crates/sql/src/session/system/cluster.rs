@@ -25,7 +25,7 @@ pub(super) const TABLES: &[Definition] = &[
     Definition {
         database: R,
         name: "partitions",
-        columns: "partition_id u, group_id u, view_number u, primary_node u?, in_sync s256, in_sync_count u, wanted u, placed s256, joining x?, lag_entries u?, serves s3, fully_replicated s3, health s16",
+        columns: "partition_id u, group_id u, view_number u, primary_node u?, in_sync s256, in_sync_count u, wanted u, placed s256, joining x?, lag_entries u?, serves s3, fully_replicated s3, health s16, digest s32?, compared_entry u?, compared_seconds_ago u?",
         rows: wait,
     },
     Definition { database: R, name: "health", columns: "status s16, reason s1024", rows: health },
@@ -133,6 +133,9 @@ fn partitions(viewer: &Viewer, told: &[Told]) -> Rows {
             yes(p.serves),
             yes(p.fully_replicated),
             s(p.health),
+            p.compared.map_or(Value::Null, |compared| s(format!("{:032x}", compared.digest))),
+            known(p.compared.map(|compared| compared.position)),
+            known(p.compared.map(|compared| compared.ago.as_secs())),
         ]
     };
     Ok(all.map(row).collect())

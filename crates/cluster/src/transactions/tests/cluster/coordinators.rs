@@ -63,6 +63,8 @@ impl World {
         for (txn, running) in &mut self.coordinators[c].running {
             let participants: Vec<GroupId> = running.touched.iter().map(|(partition, _)| *partition).collect();
             match &mut running.part {
+                // It writes more.
+                Phase::Touched if self.faults && self.random.random_ratio(1, 2) => {}
                 Phase::Touched if participants.len() == 1 => running.part = Phase::Alone { due: now },
                 Phase::Touched => {
                     for (partition, view) in &running.touched {

@@ -60,6 +60,7 @@ impl World {
                 Some(known) => self.answer_known(p, from, txn, known),
                 None if holds(view) => {
                     let writes = txn_writes(txn, p);
+                    self.name_chunks(p, txn);
                     self.propose(p, &Record::Prepare { txn, participants, least: time, writes });
                     self.answer_looking(p, from, txn);
                 }
@@ -69,6 +70,7 @@ impl World {
                 Some(known) => self.answer_known(p, from, txn, known),
                 None if holds(view) => {
                     let writes = txn_writes(txn, p);
+                    self.name_chunks(p, txn);
                     self.propose(p, &Record::Commit { txn, time, writes });
                     self.answer_looking(p, from, txn);
                 }

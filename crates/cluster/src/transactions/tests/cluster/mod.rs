@@ -4,12 +4,14 @@
 //! What must hold is checked where it happens: a commit when rows are committed ([`Facts::on_commit`]), an abort when it is recorded or told, and at the end
 //! ([`World::settle`]): faults stop, and then nothing may stay pending or remembered as open, all replicas are equal, and rows are as the outcome says.
 
+mod chunks;
 mod coordinators;
 mod end;
 mod messages;
 mod partitions;
 
 use super::*;
+use chunks::SERIES;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +61,16 @@ struct Replica {
     durable: usize,
     table: TxnTable,
     rows: BTreeMap<TxnId, Row>,
+    /// Chunks beside the rows.
+    chunks: BTreeMap<TxnId, Vec<BesideRows>>,
+}
+
+/// A chunk beside the rows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct BesideRows {
+    number: u32,
+    series: u16,
+    writes: Bytes,
 }
 
 struct Partition {
@@ -107,6 +119,8 @@ enum Phase {
 #[derive(Default, Debug)]
 struct Facts {
     participants: Vec<GroupId>,
+    /// What its naming entry rests on, by group: its chunks in the order of the stream.
+    chunks: BTreeMap<GroupId, Vec<Bytes>>,
     /// Stable prepares; of a transaction with one participant its stable commit.
     prepared: BTreeMap<GroupId, Timestamp>,
     outcome: Option<Outcome>,
@@ -135,6 +149,10 @@ pub struct Count {
     pub cut: usize,
     pub fences: usize,
     pub unheard: usize,
+    /// Chunks that were made, taken back by the primary, and named.
+    pub chunks: usize,
+    pub taken_back: usize,
+    pub named: usize,
 }
 
 pub struct World {
@@ -220,8 +238,9 @@ impl World {
             600..680 => self.tell_stable(p, r),
             680..760 => self.tick_coordinator(c),
             760..840 => self.tick_partition(p),
-            840..900 => self.begin(c),
-            900..940 => self.now += Duration::from_millis(self.random.random_range(1..60)),
+            840..880 => self.begin(c),
+            880..920 => self.write(c),
+            920..940 => self.now += Duration::from_millis(self.random.random_range(1..60)),
             940..955 => self.lead(p, r),
             955..970 => self.restart(p, r),
             970..978 => self.copy(p, r),

@@ -1,6 +1,6 @@
 //! Partitions: the toy stream, effects on rows, changes of primary, restarts, copies, and what a primary does on its own.
 
-use super::end::shape;
+use super::end::assert_alike;
 use super::*;
 
 impl World {
@@ -42,20 +42,26 @@ impl World {
         for effect in effects {
             let partition = &mut self.partitions[p];
             let leads = partition.primary == r;
-            let rows = &mut partition.replicas[r].rows;
+            let Replica { rows, chunks, .. } = &mut partition.replicas[r];
             match effect {
-                Effect::Adopt { txn, writes, .. } => {
+                Effect::Adopt { txn, number, writes, .. } => {
                     assert_eq!(writes, txn_writes(txn, p));
+                    let last = chunks.get(&txn).and_then(|chunks| chunks.last());
+                    assert_eq!(number, last.map_or(0, |last| last.number + 1), "{txn:?} is named behind its chunks");
                     assert_eq!(rows.insert(txn, Row::Pending), None, "{txn:?} stands twice");
                 }
                 Effect::Commit { txn, time, writes } => {
-                    assert_eq!(writes, txn_writes(txn, p));
+                    let beside = chunks.remove(&txn).unwrap_or_default().into_iter().map(|chunk| chunk.writes);
+                    assert_eq!(writes, Writes::from_iter(beside.chain([txn_writes(txn, p)])));
+                    let named = self.facts[&txn].chunks.get(&id(p)).map_or(&[][..], Vec::as_slice);
+                    assert_eq!(&writes[..writes.len() - 1], named, "{txn:?} commits with other chunks");
                     assert_eq!(rows.insert(txn, Row::Committed(time)), Some(Row::Pending));
                     partition.locks.remove(&txn);
                     self.facts.get_mut(&txn).expect("begun").on_commit(txn, time);
                 }
                 Effect::Abort { txn } => {
                     let before = rows.remove(&txn);
+                    chunks.remove(&txn);
                     assert!(!matches!(before, Some(Row::Committed(_))), "{txn:?} was committed");
                     if leads {
                         partition.locks.remove(&txn);
@@ -64,6 +70,21 @@ impl World {
                 Effect::Answer { txn, vote } if leads => self.wake(p, txn, Waits::Vote, Answer::Voted(vote)),
                 Effect::Confirmed { txn } if leads => self.wake(p, txn, Waits::Confirmation, Answer::Done),
                 Effect::Answer { .. } | Effect::Confirmed { .. } => {}
+                Effect::Chunk { txn, series, number, writes } => {
+                    assert_eq!(rows.get(&txn), None, "a chunk of {txn:?}, which stands");
+                    let chunks = chunks.entry(txn).or_default();
+                    assert!(chunks.last().is_none_or(|last| last.number < number), "chunk {number} after {chunks:?}");
+                    chunks.push(BesideRows { number, series, writes });
+                }
+                Effect::Back { txn, series, number } => {
+                    let of_txn = chunks.get_mut(&txn).expect("it has chunks");
+                    of_txn.retain(|chunk| chunk.series != series || chunk.number < number);
+                    if of_txn.is_empty() {
+                        chunks.remove(&txn);
+                    }
+                }
+                Effect::Compare { .. } => panic!("nobody asks for it here"),
+                Effect::Wrong { what } => panic!("{what}"),
             }
         }
     }
@@ -167,11 +188,12 @@ impl World {
             replica.table = TxnTable::decode(&before.encode(), self.now).expect("a table");
             assert!(replica.table == before);
             replica.rows.retain(|_, row| *row != Row::Pending);
+            replica.chunks.clear();
             self.adopt_pending(p, r);
         } else {
             let log = std::mem::take(&mut replica.log);
             let whole = replica.durable == log.len();
-            (replica.table, replica.rows) = Default::default();
+            (replica.table, replica.rows, replica.chunks) = Default::default();
             for entry in log.into_iter().take(replica.durable) {
                 self.partitions[p].replicas[r].log.push(entry);
                 self.show(p, r);
@@ -180,7 +202,7 @@ impl World {
             self.partitions[p].replicas[r].table.on_stable(before.stable, &mut effects);
             self.carry_out(p, r, effects);
             if whole {
-                assert_eq!(shape(&self.partitions[p].replicas[r].table), shape(&before));
+                assert_alike(&self.partitions[p].replicas[r].table, &before);
             }
         }
         if self.partitions[p].primary == r {
@@ -201,6 +223,7 @@ impl World {
             log: from.log,
             table: TxnTable::decode(&from.table.encode(), self.now).expect("a table"),
             rows: from.rows.into_iter().filter(|(_, row)| *row != Row::Pending).collect(),
+            chunks: BTreeMap::new(),
         };
         self.adopt_pending(p, r);
         self.replicate(p, r, 0);
@@ -220,7 +243,15 @@ impl World {
             let partition = &mut self.partitions[p];
             let table = &partition.replicas[partition.primary].table;
             // What is prepared keeps its locks.
-            partition.locks.retain(|txn| txn.process() != process || table.look(*txn).is_some());
+            let open: Vec<TxnId> = partition
+                .locks
+                .extract_if(.., |txn| txn.process() == process && table.look(*txn).is_none())
+                .filter(|txn| table.has_open_chunks(*txn))
+                .collect();
+            if partition.serving {
+                open.into_iter().for_each(|txn| SERIES.for_each(|series| self.take_back(p, txn, series, 0)));
+            }
+            let partition = &mut self.partitions[p];
             for (_, closing) in partition.closings.iter_mut().filter(|(txn, _)| txn.process() == process) {
                 closing.on_coordinator_dead();
             }

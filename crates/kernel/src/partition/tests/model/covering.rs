@@ -73,7 +73,7 @@ impl Model {
             _ => (Vec::new(), None),
         });
         let spans: Vec<Span<'_>> = ends.iter().map(|(low, high)| Span { low, high: high.as_deref() }).collect();
-        let lookup = Lookup { table: TABLE, index, spans: &spans, covering: None };
+        let lookup = Lookup { table: TABLE, index, spans: &spans, covering: None, lock: None };
         let mut position = LookupPosition::default();
         let mut access = self.w.access(actor.map(|i| &self.actors[i].txn), at);
         let mut seen: Vec<Vec<(Vec<u8>, Row)>> = vec![Vec::new(); spans.len()];

@@ -189,12 +189,12 @@ impl Stream {
     fn apply(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Adopt { txn, least, writes } => {
+                Effect::Adopt { txn, least, number, writes } => {
                     let adopted = TxnRef::new(txn);
                     adopted.status.set(TxnState::Prepared(least));
                     for partition in &mut self.partitions {
                         let share = Share { layout: layout(), partition: partition.id().0 };
-                        writes::adopt(partition, &adopted, &writes, share, &mut |_| false).unwrap();
+                        writes::adopt(partition, &adopted, number, &writes, share, &mut |_| false).unwrap();
                     }
                     self.txns.insert(txn, adopted);
                 }
@@ -211,6 +211,10 @@ impl Stream {
                     self.held.remove(&txn);
                 }
                 Effect::Answer { .. } | Effect::Confirmed { .. } => {}
+                chunk @ (Effect::Chunk { .. } | Effect::Back { .. } | Effect::Compare { .. }) => {
+                    panic!("nobody writes {chunk:?}")
+                }
+                Effect::Wrong { what } => panic!("{what}"),
             }
         }
     }
