@@ -31,6 +31,7 @@ pub const ALL: &[&str] = &[
     "journal.append.after_sync",
     "journal.append.before_sync",
     "journal.append.before_write",
+    "journal.before_remove",
     "journal.compact.before",
     "journal.open.before_cut",
     "member.follow",

@@ -167,6 +167,22 @@ impl Journal {
         Ok((journal, entries))
     }
 
+    /// Takes a journal out of the directory, durably. Does nothing where there is none.
+    pub fn remove(superblocks: &Superblocks, path: &str) -> Result<(), LogError> {
+        let error = |e| LogError::io(path, "cannot remove", e);
+        if superblocks.known().journals.contains_key(path) {
+            superblocks.update_both(|claims| {
+                claims.journals.remove(path);
+            })?;
+            fault::point("journal.before_remove").map_err(error)?;
+        }
+        let disk = superblocks.disk();
+        if disk.exists(path).map_err(error)? {
+            disk.remove(path).and_then(|()| disk.sync_dir(parent(path))).map_err(error)?;
+        }
+        Ok(())
+    }
+
     /// Makes the journal if it is not there, else cuts a torn append and makes the last entry durable. To be called once, before it takes entries.
     pub fn settle(&mut self) -> Result<(), LogError> {
         let Unsettled { last, torn } = self.unsettled.take().expect("a journal is settled once");

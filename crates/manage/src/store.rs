@@ -80,6 +80,16 @@ impl CatalogStore {
         Ok(CatalogStore { catalog, kept: Some(Kept { journal, compacted_bytes }) })
     }
 
+    /// Whether the directory is that of a node alone: it has a catalog of its own.
+    pub fn is_claimed(superblocks: &Superblocks) -> bool {
+        superblocks.claims().journals.contains_key(PATH)
+    }
+
+    /// The directory has become a cluster's: the manage group has the catalog. Does nothing the second time.
+    pub fn give_up(superblocks: &Superblocks) -> Result<(), LogError> {
+        Journal::remove(superblocks, PATH)
+    }
+
     /// Makes the journal ready for commands: to be called once, when everything else in the directory has been checked.
     pub fn settle(&mut self) -> Result<(), LogError> {
         self.kept.as_mut().map_or(Ok(()), |kept| kept.journal.settle())

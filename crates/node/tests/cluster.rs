@@ -1,5 +1,7 @@
 //! Nodes of a cluster, on threads in one process: rows on several replicas, transactions over nodes, nodes that die and come back.
 
+#[path = "cluster/adopting.rs"]
+mod adopting;
 #[path = "cluster/bounds.rs"]
 mod bounds;
 #[path = "cluster/commits.rs"]

@@ -19,7 +19,7 @@ use openraft::{Config, ServerState, SnapshotPolicy};
 use parking_lot::Mutex;
 use rauk_log::{DatabaseId, Disk};
 use rauk_manage::consensus::{BoxFuture, Consensus, ProposeError, Watcher};
-use rauk_manage::group::{Answer, ClusterConfig, Group, GroupCommand, RoleKind};
+use rauk_manage::group::{Adopted, Answer, ClusterConfig, Group, GroupCommand, RoleKind};
 use rauk_types::NodeId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -397,10 +397,16 @@ impl RaftGroup {
         self.core.log.identity().map(|identity| identity.cluster)
     }
 
-    /// Makes a new cluster of this node alone. After a crash in the midst of it, the next start finishes it by itself.
-    pub fn bootstrap(&self, config: ClusterConfig, own: Description) -> BoxFuture<Result<NodeId, RaftError>> {
+    /// Makes a new cluster of this node alone, with what its directory had before, if that is adopted. After a crash in
+    /// the midst of it, the next start finishes it by itself.
+    pub fn bootstrap(
+        &self,
+        config: ClusterConfig,
+        adopted: Option<Box<Adopted>>,
+        own: Description,
+    ) -> BoxFuture<Result<NodeId, RaftError>> {
         let core = self.core.clone();
-        self.run(async move { joining::bootstrap(&core, config, own).await }, Err(RaftError::Closed))
+        self.run(async move { joining::bootstrap(&core, config, adopted, own).await }, Err(RaftError::Closed))
     }
 
     /// Joins the cluster of this name, or, as a member already, says where it is now. Asks the seeds (`host:port`) in turn until one answers, for `limit` at most. Resolves when this process has the

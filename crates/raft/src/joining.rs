@@ -10,7 +10,7 @@ use crate::network::{CallError, Sender};
 use crate::propose;
 use crate::types::{Founding, Identity};
 use openraft::EmptyNode;
-use rauk_manage::group::{Answer, ClusterConfig, Group, GroupCommand};
+use rauk_manage::group::{Adopted, Answer, ClusterConfig, Group, GroupCommand};
 use rauk_types::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,7 +38,12 @@ pub async fn nobody_else(core: &Core, identity: &Identity) -> Result<(), RaftErr
 }
 
 /// See [`RaftGroup::bootstrap`](crate::RaftGroup::bootstrap).
-pub async fn bootstrap(core: &Arc<Core>, config: ClusterConfig, own: Description) -> Result<NodeId, RaftError> {
+pub async fn bootstrap(
+    core: &Arc<Core>,
+    config: ClusterConfig,
+    adopted: Option<Box<Adopted>>,
+    own: Description,
+) -> Result<NodeId, RaftError> {
     let _beginning = core.beginning.lock().await;
     if let Some(identity) = core.log.identity() {
         // Begun before a crash, it is ended as it was begun.
@@ -51,7 +56,7 @@ pub async fn bootstrap(core: &Arc<Core>, config: ClusterConfig, own: Description
     }
     // The number that the group will give.
     let mut future = Group::new();
-    let created = future.apply(1, &GroupCommand::Create { config: config.clone() });
+    let created = future.apply(1, &GroupCommand::Create { config: config.clone(), adopted: adopted.clone() });
     let node = match (created, future.apply(2, &own.add_node(core.directory()))) {
         (_, Answer::Node(node)) => u64::from(node.0),
         (Answer::Refused(refused), _) | (_, Answer::Refused(refused)) => {
@@ -59,7 +64,7 @@ pub async fn bootstrap(core: &Arc<Core>, config: ClusterConfig, own: Description
         }
         (_, other) => return Err(RaftError::Refused(format!("adding the node gave {other:?}"))),
     };
-    let founding = Founding { config, own };
+    let founding = Founding { config, adopted, own };
     let identity = Identity {
         node,
         cluster: founding.config.id,
@@ -80,9 +85,9 @@ pub async fn found(core: &Core, founding: Founding) -> Result<NodeId, RaftError>
         let voters = BTreeMap::from([(core.me(), EmptyNode {})]);
         raft.initialize(voters).await.map_err(|e| error(&e))?;
     }
-    let Founding { config, own } = founding;
+    let Founding { config, adopted, own } = founding;
     let name = config.name.clone();
-    for command in [GroupCommand::Create { config }, own.add_node(core.directory())] {
+    for command in [GroupCommand::Create { config, adopted }, own.add_node(core.directory())] {
         if core.shared.group().nodes.contains_key(&node_id(core.me())) {
             break;
         }
@@ -91,6 +96,10 @@ pub async fn found(core: &Core, founding: Founding) -> Result<NodeId, RaftError>
             Ok(_) => {}
             Err(failed) => return Err(error(&failed)),
         }
+    }
+    // What was adopted is the group's from here on.
+    if let Some(identity) = core.log.identity().filter(|own| own.founding.is_some()) {
+        core.save(&Identity { founding: None, ..identity }).await?;
     }
     tracing::info!("this node has made the cluster {name:?}");
     Ok(node_id(core.me()))
@@ -306,7 +315,7 @@ mod tests {
             cluster: [1; 16],
             name,
             address: own.address.clone(),
-            founding: Some(Box::new(Founding { config: config.clone(), own: own.clone() })),
+            founding: Some(Box::new(Founding { config: config.clone(), adopted: None, own: own.clone() })),
         };
         let (core, saved) = (group.core.clone(), identity.clone());
         runtime.block_on(group.run(async move { core.save(&saved).await }, Err(RaftError::Closed))).unwrap();
@@ -315,7 +324,7 @@ mod tests {
         assert_eq!(group.node(), Some(NodeId(1)));
         // Asked for again, with another random number, it is the one that was begun.
         let again = ClusterConfig { id: [2; 16], ..config.clone() };
-        let made = runtime.block_on(group.bootstrap(again.clone(), own.clone()));
+        let made = runtime.block_on(group.bootstrap(again.clone(), None, own.clone()));
         assert!(matches!(made, Ok(NodeId(1)) | Err(RaftError::Member { .. })), "{made:?}");
         let begun = std::time::Instant::now();
         while !group.group().nodes.contains_key(&NodeId(1)) {
@@ -323,7 +332,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert_eq!(group.group().config, Some(config));
-        let made = runtime.block_on(group.bootstrap(again, own));
+        let made = runtime.block_on(group.bootstrap(again, None, own));
         assert!(matches!(made, Err(RaftError::Member { .. })), "{made:?}");
     }
 }

@@ -40,3 +40,4 @@ pub use error::RaftError;
 pub use group::{Description, Options, RaftGroup, Status, Timing};
 pub use message::PROTOCOL;
 pub use network::Transport;
+pub use propose::LONGEST_COMMAND;

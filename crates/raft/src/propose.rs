@@ -29,7 +29,7 @@ const ATTEMPT: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_ATTEMPT: Duration = Duration::from_millis(2_400);
 /// Bytes of a command as JSON, as the journal has it; what a message and the journal take is several times that.
-const LONGEST_COMMAND: u64 = 16 << 20;
+pub const LONGEST_COMMAND: u64 = 16 << 20;
 
 #[derive(Default)]
 pub struct Proposer {

@@ -2,7 +2,7 @@
 
 use crate::group::Description;
 use crate::machine::{Outcome, Proposal};
-use rauk_manage::group::ClusterConfig;
+use rauk_manage::group::{Adopted, ClusterConfig};
 use serde::{Deserialize, Serialize};
 use std::io::Cursor;
 
@@ -25,7 +25,7 @@ pub type StorageError = openraft::StorageError<u64>;
 pub type Metrics = openraft::RaftMetrics<u64, openraft::EmptyNode>;
 
 /// Who this directory is: written before it takes part in anything.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Identity {
     pub node: u64,
     pub cluster: [u8; 16],
@@ -40,8 +40,10 @@ pub struct Identity {
 }
 
 /// The first two commands of a cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Founding {
     pub config: ClusterConfig,
+    #[serde(default)]
+    pub adopted: Option<Box<Adopted>>,
     pub own: Description,
 }

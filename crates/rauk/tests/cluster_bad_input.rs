@@ -211,11 +211,17 @@ fn a_node_with_a_certificate_that_says_nonsense_does_no_harm() {
 fn directories_stay_what_they_are() {
     let root = tempfile::tempdir().unwrap();
     let root = root.path();
+    // One with tables of its own can found a cluster, and nothing else.
     let alone = root.join("alone");
     assert!(Rauk::start(&alone).stop().success());
-    let text = refused(member_command(&alone, &[]));
-    says(&text, &["alone", "--data-dir", "--cluster-port"]);
+    let text = refused(member_command(&alone, &["--join", "127.0.0.1:7306"]));
+    says(&text, &["tables of its own", "--join", "--data-dir", "dump"]);
+    let text = refused(member_command(&alone, &["--roles", "manage,sql"]));
+    says(&text, &["has tables", "role data"]);
+    let text = refused(member_command(&alone, &["--durability", "relaxed"]));
+    says(&text, &["fsync or replicated"]);
     // The lone node is untouched by that.
+    assert!(!alone.join("member.json").exists());
     assert!(Rauk::start(&alone).stop().success());
 
     let secret = root.join("secret");

@@ -8,7 +8,7 @@
 //! already could not be kept at once on every node.
 
 use super::command::{Answer, Refused};
-use super::{Group, ReplicationGroup};
+use super::{Adopted, Group, ReplicationGroup};
 use rauk_types::Layout;
 use serde::{Deserialize, Serialize};
 
@@ -126,14 +126,18 @@ impl ClusterConfig {
 }
 
 impl Group {
-    pub(super) fn create(&mut self, config: &ClusterConfig) -> Result<Answer, Answer> {
+    pub(super) fn create(&mut self, config: &ClusterConfig, adopted: Option<&Adopted>) -> Result<Answer, Answer> {
         if let Some(made) = &self.config {
             // Proposed again after a lost answer.
             return if made.id == config.id { Ok(Answer::Done) } else { Err(Answer::Refused(Refused::Made)) };
         }
         config.check()?;
+        adopted.map_or(Ok(()), Adopted::check)?;
         self.replication_groups = vec![ReplicationGroup::default(); config.layout().groups().len()];
         self.config = Some(config.clone());
+        if let Some(adopted) = adopted {
+            self.adopt(adopted);
+        }
         Ok(Answer::Done)
     }
 

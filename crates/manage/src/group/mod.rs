@@ -8,6 +8,7 @@
 //! |---|---|
 //! | [`command`] | what can be said, and what is answered; why each command may come twice |
 //! | [`config`] | what is settled when the cluster is made |
+//! | [`adopted`] | what a cluster begins with that is made of a node alone |
 //! | [`nodes`] | nodes and their processes: joining, registering, going down; what becomes of a node that was cut off |
 //! | [`replication_groups`] | views, primaries, in-sync sets, placement |
 //! | [`doubt`] | members whose log ended in damage; older copies of a directory |
@@ -25,6 +26,7 @@
 //! # What it leaves out
 //! Time: how long a node has been down, or a lease holds, only the leader knows. Rows: they never come near it. The consensus' own members.
 
+pub mod adopted;
 pub mod command;
 pub mod config;
 pub mod counters;
@@ -38,6 +40,7 @@ pub mod replication_groups;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use adopted::Adopted;
 pub use command::{Answer, CatalogAnswer, GroupCommand, OnceCommand, Origin, Refused};
 pub use config::{
     ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, MOST_MEMORY_RETURN,
@@ -94,7 +97,7 @@ impl Default for Group {
     }
 }
 
-/// A snapshot leaves the catalog's index of names out.
+/// What is written leaves the catalog's index of names out.
 fn whole_catalog<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Catalog, D::Error> {
     let mut catalog = Catalog::deserialize(deserializer)?;
     catalog.after_load();
@@ -136,7 +139,7 @@ impl Group {
             return Err(Answer::Refused(Refused::NotMade));
         }
         match command {
-            Create { config } => self.create(config),
+            Create { config, adopted } => self.create(config, adopted.as_deref()),
             AddNode { directory, address, sql_address, native_address, roles } => {
                 self.add_node(*directory, [address, sql_address, native_address], roles)
             }

@@ -7,6 +7,7 @@ use rauk_types::{Collation, GroupId, Member, NodeId, ProcessId, TableId, TableSc
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+mod adopted;
 mod cuts;
 mod doubt;
 pub(crate) mod random;
@@ -55,7 +56,7 @@ fn register(group: &mut Group, node: NodeId, nonce: u64, whole: Vec<GroupId>) ->
 /// `nodes` data nodes, all up; group 0 is led by the first, the others are in-sync.
 fn cluster(nodes: u16) -> (Group, Vec<Member>) {
     let mut group = Group::new();
-    assert_eq!(run(&mut group, GroupCommand::Create { config: config(2, 2) }), Answer::Done);
+    assert_eq!(run(&mut group, GroupCommand::Create { config: config(2, 2), adopted: None }), Answer::Done);
     let roles = [RoleKind::Manage, RoleKind::Data, RoleKind::Sql];
     let members: Vec<Member> = (1..=nodes)
         .map(|n| {
@@ -129,19 +130,22 @@ fn a_cluster_is_made_once() {
         ClusterConfig { replicas: 5, ..config.clone() },
         ClusterConfig { name: "x".repeat(256), ..config.clone() },
     ] {
-        assert!(matches!(refused(nothing(&mut group, GroupCommand::Create { config: wrong })), Refused::OutOfRange(_)));
+        assert!(matches!(
+            refused(nothing(&mut group, GroupCommand::Create { config: wrong, adopted: None })),
+            Refused::OutOfRange(_)
+        ));
     }
-    assert_eq!(run(&mut group, GroupCommand::Create { config: config.clone() }), Answer::Done);
+    assert_eq!(run(&mut group, GroupCommand::Create { config: config.clone(), adopted: None }), Answer::Done);
     assert_eq!(group.replication_groups.len(), 5);
-    assert_eq!(nothing(&mut group, GroupCommand::Create { config: config.clone() }), Answer::Done);
+    assert_eq!(nothing(&mut group, GroupCommand::Create { config: config.clone(), adopted: None }), Answer::Done);
     let other = ClusterConfig { id: [8; 16], ..config };
-    assert_eq!(refused(nothing(&mut group, GroupCommand::Create { config: other })), Refused::Made);
+    assert_eq!(refused(nothing(&mut group, GroupCommand::Create { config: other, adopted: None })), Refused::Made);
 }
 
 #[test]
 fn what_can_be_configured() {
     let mut group = Group::new();
-    run(&mut group, GroupCommand::Create { config: config(4, 2) });
+    run(&mut group, GroupCommand::Create { config: config(4, 2), adopted: None });
     assert_eq!(
         run(
             &mut group,

@@ -122,7 +122,8 @@ fn changes(before: &Group, after: &Group) -> Vec<(NodeId, Level, String)> {
         let fresh = ReplicationGroup::default();
         replication_group(number, before.replication_groups.get(number).unwrap_or(&fresh), state, &mut out);
     }
-    if before.recovery.number != after.recovery.number {
+    // A process that has heard of nothing yet has not seen it happen; a cluster that is made of a node's rows begins so.
+    if before.config.is_some() && before.recovery.number != after.recovery.number {
         let gone = before.replication_groups.iter().position(|state| before.has_no_memory(state));
         let why = gone.map_or(String::new(), |number| format!(": no process had group {number} in memory any more"));
         let time = after.recovery.cut.time.0;
@@ -200,7 +201,7 @@ mod tests {
             replace_after: DEFAULT_REPLACE_AFTER,
             memory_return: DEFAULT_MEMORY_RETURN,
         };
-        group.apply(1, &GroupCommand::Create { config });
+        group.apply(1, &GroupCommand::Create { config, adopted: None });
         let add = GroupCommand::AddNode {
             directory: 5,
             address: "a:1".into(),

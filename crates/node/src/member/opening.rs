@@ -31,11 +31,11 @@ use crate::checkpoint;
 use crate::error::NodeError;
 use crate::node::{Node, Parts};
 use crate::ops;
-use crate::recovery::member;
+use crate::recovery::{adopt, member};
 use crate::{Config, Database, Durability, Runtime};
 use parking_lot::{Mutex, RwLock};
 use rauk_cluster::Replica;
-use rauk_cluster::replica::{Contents, Limits};
+use rauk_cluster::replica::{Contents, EntryId, Limits};
 use rauk_kernel::TimeBounds;
 use rauk_log::{DatabaseId, Disk, Manifest, Superblocks, fault};
 use rauk_manage::consensus::{Consensus, Watcher};
@@ -125,18 +125,19 @@ async fn open(
     let Some(cluster) = group.config.clone() else {
         return Err(NodeError::Unavailable("the cluster has not been made yet".into()));
     };
+    let replicated = group.is_replicated();
+    let durability = if replicated { Durability::Replicated } else { Durability::Fsync };
+    let config = Config { durability, ..config };
+    // Those that a DDL job is building too: their rows are in the log as well.
+    let tables = catalog::all_tables(&group.catalog);
+    let back = member::Back { node: number, recovery: &group.recovery, keeps_later: !hooks.safeguards.cut_kept };
+    adopt::convert(&config, &disk, &*runtime, cluster.layout(), &tables, &back, progress)?;
     let superblocks = Superblocks::load(&disk)?;
     let superblocks = Arc::new(if hooks.safeguards.claims { superblocks } else { superblocks.ignoring_claims() });
     if hooks.safeguards.starts {
         refuse_older_copy(number, &group, &superblocks)?;
     }
     let id = DatabaseId(cluster.id);
-    let replicated = group.is_replicated();
-    // Those that a DDL job is building too: their rows are in the log as well.
-    let tables = catalog::all_tables(&group.catalog);
-    let durability = if replicated { Durability::Replicated } else { Durability::Fsync };
-    let config = Config { durability, ..config };
-    let back = member::Back { node: number, recovery: &group.recovery, keeps_later: !hooks.safeguards.cut_kept };
     let mut parts =
         member::open_member(&config, superblocks, &*runtime, id, cluster.layout(), &tables, back, progress)?;
     if let Some(table) = parts.passed_over.iter().find(|t| **t >= group.catalog.next_table_id()) {
@@ -157,10 +158,12 @@ async fn open(
     let durable = hooks.safeguards.sync_before_acknowledge && !replicated;
     let limits = Limits { durable, ..Limits::default() };
     let whole = |g: &member::MemberGroup| {
-        // What this directory has never had it has not lost.
-        let whole = match replicated {
-            false => g.restored.as_ref().is_none_or(|r| r.contents == Contents::Whole),
-            true => g.is_held(&group.recovery),
+        let begins_empty = group.recovery.cut.entry(g.group) == EntryId::default();
+        let whole = match (replicated, &g.restored) {
+            (true, _) => g.is_held(&group.recovery),
+            // What this directory has never had it has not lost, unless the cluster was made of rows (rule 81).
+            (false, None) => begins_empty,
+            (false, Some(restored)) => restored.contents == Contents::Whole,
         };
         whole.then_some(g.group)
     };
@@ -173,6 +176,7 @@ async fn open(
     let nonce = runtime.random();
     remember_start(&mut parts.manifest, nonce);
     parts.manifest.store(&parts.superblocks)?;
+    adopt::give_up_catalog(&parts.superblocks)?;
     let directory = DirectoryState {
         starts: hooks.safeguards.starts.then(|| parts.manifest.starts.clone()),
         cut: parts.superblocks.doubt().is_some() && hooks.safeguards.doubtful_end,

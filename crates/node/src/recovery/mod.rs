@@ -7,6 +7,7 @@
 //! What is damaged, missing or older than the superblocks say ([`rauk_log::superblock`]) is refused with file, place and the way out; nothing is guessed. Everything is read before anything is
 //! written, so a refused start changes nothing. Only a torn end of the redo log, beyond what the superblocks claim, is cut, with a warning.
 
+pub mod adopt;
 mod load;
 pub mod member;
 mod replay;
@@ -20,13 +21,13 @@ use crate::table::counter::hidden_counter;
 use crate::table::{TableInfo, TableShared};
 use parking_lot::Mutex;
 use rauk_kernel::{MemoryBudget, Partition};
-use rauk_log::{DatabaseId, Disk, Manifest, RedoOptions, RedoReader, Superblocks, fault};
+use rauk_log::{DatabaseId, Disk, Manifest, RedoLog, RedoOptions, RedoReader, Superblocks, fault};
 use rauk_manage::{CatalogStore, Command};
 use rauk_types::schema::BUCKETS;
 use rauk_types::{PartitionId, TableId, TableSchema};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 /// What the jobs of a recovery work on.
 struct Shared {
@@ -83,13 +84,54 @@ pub fn open(
     progress: &dyn Fn(&str),
 ) -> Result<Arc<Node>, NodeError> {
     let start = runtime.now();
-    let superblocks = Arc::new(Superblocks::load(&disk)?);
+    let alone = read_alone(&config, &disk, &*runtime, Streams::Refused, progress)?;
+    let Alone { superblocks, manifest, catalog, log, counters, budget, partitions, rows } = alone;
+    if rows > 0 {
+        let seconds = (runtime.now() - start).as_secs_f64();
+        progress(&format!("recovered {rows} rows and changes in {seconds:.2} s"));
+    }
+    let id = manifest.database;
+    let node = Node::new(Parts { config, id, superblocks, runtime, log, catalog, partitions, budget, manifest });
+    publish_tables(&node, &counters);
+    Ok(node)
+}
+
+/// What the directory of a node alone has; unfinished DDL statements are undone.
+struct Alone {
+    superblocks: Arc<Superblocks>,
+    manifest: Manifest,
+    catalog: CatalogStore,
+    log: RedoLog,
+    counters: FxHashMap<TableId, u64>,
+    budget: Arc<MemoryBudget>,
+    /// By number.
+    partitions: Vec<Partition>,
+    /// Rows and changes that were read.
+    rows: u64,
+}
+
+/// What becomes of records of a cluster's streams in the log of a node alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Streams {
+    /// The directory is another node's.
+    Refused,
+    /// They are left of an attempt to make it that of a cluster ([`adopt`]).
+    PassedOver,
+}
+
+fn read_alone(
+    config: &Config,
+    disk: &Arc<dyn Disk>,
+    runtime: &dyn Runtime,
+    streams: Streams,
+    progress: &dyn Fn(&str),
+) -> Result<Alone, NodeError> {
+    let superblocks = Arc::new(Superblocks::load(disk)?);
     let manifest = match Manifest::load(&superblocks)? {
         Some(manifest) => manifest,
-        None => create(&config, &superblocks, &*runtime)?,
+        None => create(config, &superblocks, runtime)?,
     };
-    let claims = superblocks.claims();
-    if !claims.segments.is_empty() && !claims.journals.contains_key(rauk_manage::store::PATH) {
+    if !superblocks.claims().segments.is_empty() && !CatalogStore::is_claimed(&superblocks) {
         let what = "the directory was made by a cluster's node, and its member.json is missing: put that back from a copy, or join with an empty directory";
         return Err(NodeError::Fatal(what.into()));
     }
@@ -110,11 +152,11 @@ pub fn open(
     });
     let mut counters: FxHashMap<TableId, u64> = manifest.counters.iter().copied().collect();
 
-    load::checkpoint(&disk, &manifest, &*runtime, &shared, progress)?;
+    load::checkpoint(disk, &manifest, runtime, &shared, progress)?;
     fault::point("node.recovery.after_checkpoint").map_err(|e| broken(&e.to_string()))?;
     let options = RedoOptions { segment_bytes: config.segment_bytes, ..RedoOptions::new(manifest.database) };
     let mut reader = RedoReader::open(&superblocks, options, manifest.redo_start, manifest.redo_durable)?;
-    replay::redo(&mut reader, &*runtime, &shared, &mut counters, progress)?;
+    replay::redo(&mut reader, runtime, &shared, streams, &mut counters, progress)?;
     warn_of_doubtful_end(&reader);
     // Everything was read and is as it should be: from here on the directory is changed.
     catalog.settle()?;
@@ -123,30 +165,20 @@ pub fn open(
     superblocks.clear_doubt()?;
     undo_jobs(&mut catalog)?;
     fault::point("node.recovery.after_redo").map_err(|e| broken(&e.to_string()))?;
-    for_each_partition(&*runtime, &shared, |shared, partition| {
+    for_each_partition(runtime, &shared, |shared, partition| {
         shared.partitions[partition].lock().finish_restore().map_err(|stop| broken(&format!("{stop:?}")))
     })?;
-
-    let rows = shared.rows.load(Ordering::Relaxed);
-    if rows > 0 {
-        let seconds = (runtime.now() - start).as_secs_f64();
-        progress(&format!("recovered {rows} rows and changes in {seconds:.2} s"));
-    }
     let shared = Arc::into_inner(shared).ok_or_else(|| broken("a recovery job is still running"))?;
-    let parts = Parts {
-        config,
-        id: manifest.database,
+    Ok(Alone {
         superblocks,
-        runtime,
-        log,
-        catalog,
-        partitions: shared.partitions.into_iter().map(Mutex::into_inner).collect(),
-        budget,
         manifest,
-    };
-    let node = Node::new(parts);
-    publish_tables(&node, &counters);
-    Ok(node)
+        catalog,
+        log,
+        counters,
+        budget,
+        partitions: shared.partitions.into_iter().map(Mutex::into_inner).collect(),
+        rows: shared.rows.into_inner(),
+    })
 }
 
 fn broken(what: &str) -> NodeError {

@@ -1,6 +1,6 @@
 //! Replaying the redo log: read and taken apart in order by one thread, installed by all, partition by partition.
 
-use super::{Shared, broken, for_each_partition};
+use super::{Shared, Streams, broken, for_each_partition};
 use crate::error::NodeError;
 use crate::runtime::Runtime;
 use crate::table::route;
@@ -45,11 +45,12 @@ pub(super) fn redo(
     reader: &mut RedoReader,
     runtime: &dyn Runtime,
     shared: &Arc<Shared>,
+    streams: Streams,
     counters: &mut FxHashMap<TableId, u64>,
     progress: &dyn Fn(&str),
 ) -> Result<(), NodeError> {
     loop {
-        let (round, ended) = read_round(reader, shared, counters)?;
+        let (round, ended) = read_round(reader, shared, streams, counters)?;
         for_each_partition(runtime, shared, move |shared, partition| install(shared, partition, &round))?;
         if ended {
             return Ok(());
@@ -63,6 +64,7 @@ pub(super) fn redo(
 fn read_round(
     reader: &mut RedoReader,
     shared: &Shared,
+    streams: Streams,
     counters: &mut FxHashMap<TableId, u64>,
 ) -> Result<(Round, bool), NodeError> {
     let partitions = shared.partitions.len() as u16;
@@ -80,6 +82,7 @@ fn read_round(
                     *known = bound.max(*known);
                     continue;
                 }
+                Change::Stream { .. } if streams == Streams::PassedOver => continue,
                 Change::Stream { group, .. } => {
                     let what = format!("group {} has a stream: this is the directory of a cluster's node", group.0);
                     return Err(broken(&what));

@@ -2,17 +2,19 @@
 //!
 //! What consensus, network and clocks do under faults is the simulator's matter; here the glue runs on real threads.
 
+use super::support::config;
 use parking_lot::{Mutex, RwLock};
 use rauk_log::{Disk, MemoryDisk};
 use rauk_manage::consensus::{BoxFuture, Consensus, ProposeError, Watcher};
 use rauk_manage::group::{
-    Answer, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, Group, GroupCommand,
-    ReplicationGroup, RoleKind,
+    Adopted, Answer, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, Group,
+    GroupCommand, ReplicationGroup, RoleKind,
 };
 use rauk_node::member::hooks::Hooks;
 use rauk_node::member::network::Network;
 use rauk_node::member::{Identity, MemberOptions};
-use rauk_node::{Config, Database, Threads, block_on};
+use rauk_node::recovery::adopt;
+use rauk_node::{Config, Database, NodeError, Threads, block_on};
 use rauk_types::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -53,13 +55,35 @@ impl World {
     }
 
     pub fn with(nodes: usize, groups: u16, replicas: u8, durability: ClusterDurability) -> Arc<World> {
-        let world = Arc::new(World {
+        let world = World::unmade((0..nodes).map(|_| MemoryDisk::new() as Arc<dyn Disk>).collect());
+        world.make([7; 16], (2 * groups, groups), replicas, durability, None);
+        world
+    }
+
+    /// Made of the directory of a node alone.
+    pub fn adopting(
+        alone: &Arc<dyn Disk>,
+        disks: Vec<Arc<dyn Disk>>,
+        replicas: u8,
+        durability: ClusterDurability,
+    ) -> Arc<World> {
+        let runtime = Threads::start().unwrap();
+        let surveyed = adopt::survey(&config(), alone, &*runtime, &|_| {}).unwrap().expect("a node was alone");
+        let world = World::unmade(disks);
+        let partitions = surveyed.partitions;
+        let adopted = Some(Box::new(surveyed.adopted));
+        world.make(surveyed.id.0, (partitions, partitions), replicas, durability, adopted);
+        world
+    }
+
+    fn unmade(disks: Vec<Arc<dyn Disk>>) -> Arc<World> {
+        Arc::new(World {
             group: Mutex::new(Arc::new(Group::default())),
             watchers: Mutex::default(),
             leader: RwLock::new(Some(NodeId(1))),
             inboxes: Mutex::default(),
             cuts: RwLock::default(),
-            disks: (0..nodes).map(|_| MemoryDisk::new() as Arc<dyn Disk>).collect(),
+            disks,
             sent: AtomicUsize::new(0),
             commit_limit: AtomicUsize::new(usize::MAX),
             chunk_bytes: AtomicUsize::new(256 << 10),
@@ -69,19 +93,28 @@ impl World {
             // Tests count entries.
             compare_every: AtomicU64::new(3_600_000),
             unanswered: Mutex::default(),
-        });
+        })
+    }
+
+    fn make(
+        &self,
+        id: [u8; 16],
+        (partitions, groups): (u16, u16),
+        replicas: u8,
+        durability: ClusterDurability,
+        adopted: Option<Box<Adopted>>,
+    ) {
         let config = ClusterConfig {
-            id: [7; 16],
+            id,
             name: "test".into(),
-            partitions: 2 * groups,
+            partitions,
             groups: Some(groups),
             replicas,
             durability,
             replace_after: DEFAULT_REPLACE_AFTER,
             memory_return: DEFAULT_MEMORY_RETURN,
         };
-        world.propose(GroupCommand::Create { config });
-        world
+        assert_eq!(self.propose(GroupCommand::Create { config, adopted }), Answer::Done);
     }
 
     pub fn propose(&self, command: GroupCommand) -> Answer {
@@ -120,6 +153,10 @@ impl World {
 
     /// Opens node `number` (from 0), or opens it again.
     pub fn open(self: &Arc<World>, number: usize) -> Node {
+        self.try_open(number).unwrap()
+    }
+
+    pub fn try_open(self: &Arc<World>, number: usize) -> Result<Node, NodeError> {
         let directory = 100 + number as u64;
         let roles = BTreeSet::from([RoleKind::Manage, RoleKind::Data, RoleKind::Sql]);
         let identity = Identity {
@@ -148,7 +185,7 @@ impl World {
         let network = Arc::new(Wire { world: self.clone(), me: me.clone() });
         let consensus = Arc::new(One { world: self.clone(), me: me.clone() });
         let opened = Database::open_member(options, self.disks[number].clone(), runtime, network, consensus, &|_| {});
-        let db = block_on(opened).unwrap();
+        let db = block_on(opened)?;
         let id = db.member().unwrap().me().node;
         *me.write() = Some(id);
         let (sender, receiver) = channel::<Vec<u8>>();
@@ -162,7 +199,7 @@ impl World {
             }
         });
         self.inboxes.lock().insert(id, sender);
-        Node { db, id, world: self.clone() }
+        Ok(Node { db, id, world: self.clone() })
     }
 
     pub fn cut(&self, from: NodeId, to: NodeId) {

@@ -94,7 +94,7 @@ fn joining_is_refused_with_the_cause() {
     // A member of one cluster cannot join or make another.
     let error = join("shoe", &seeds, SOON).unwrap_err();
     assert!(matches!(&error, RaftError::Member { name } if name == "shop"), "{error}");
-    let error = wait(new.group().bootstrap(config("shoe"), new.description())).unwrap_err();
+    let error = wait(new.group().bootstrap(config("shoe"), None, new.description())).unwrap_err();
     assert!(matches!(error, RaftError::Member { .. }), "{error}");
     agree(&nodes);
 }
@@ -183,7 +183,7 @@ fn two_clusters_do_not_mix() {
     let first = Node::new(&net, "a", ALL);
     first.bootstrap();
     let second = Node::new(&net, "b", ALL);
-    wait(second.group().bootstrap(config("other"), second.description())).unwrap();
+    wait(second.group().bootstrap(config("other"), None, second.description())).unwrap();
     // The first cluster believes that its second node is at b, where another cluster's is.
     let add = GroupCommand::AddNode {
         directory: 99,

@@ -231,7 +231,7 @@ impl Node {
     }
 
     pub fn bootstrap(&self) {
-        wait(self.group().bootstrap(config("shop"), self.description())).unwrap();
+        wait(self.group().bootstrap(config("shop"), None, self.description())).unwrap();
     }
 
     pub fn join(&self, seed: &str) -> Result<NodeId, RaftError> {

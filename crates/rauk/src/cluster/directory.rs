@@ -1,7 +1,7 @@
 //! Who a data directory is: `member.json`, beside the data of a cluster's member.
 //!
 //! It is made before anything else of a member, with a random number by which the cluster knows the directory for ever. What it becomes a member of is written down as soon as that is
-//! known; what a crash in between leaves can be begun again. A directory without it that holds data was made by a node that is alone, and neither kind is ever used as the other.
+//! known; what a crash in between leaves can be begun again. A directory without it that holds data was made by a node that is alone; such a one can found a cluster, and is a member's from then on.
 
 use super::settings::role_names;
 use rauk_log::real_disk::{DIRECTORY_MODE, FILE_MODE};
@@ -132,12 +132,17 @@ impl MemberFile {
     }
 }
 
-/// Reads what the directory is; it may not be there yet. A `member.json` that cannot be read is refused: it says who holds which rows.
+/// Whether the directory has tables of a node alone, which a cluster is to be made of.
+pub fn is_alone(directory: &Path) -> bool {
+    directory.join(ALONE[0]).exists()
+}
+
 /// Whether a file of this name says that a directory is one of ours.
 pub fn is_ours(name: &OsStr) -> bool {
     name == FILE || ALONE.iter().any(|ours| name == *ours)
 }
 
+/// Reads what the directory is; it may not be there yet. A `member.json` that cannot be read is refused: it says who holds which rows.
 pub fn inspect(directory: &Path) -> Result<Directory, String> {
     let path = directory.join(FILE);
     match fs::read_to_string(&path) {

@@ -4,6 +4,9 @@
 //! The directory says who it is, or is made somebody ([`super::directory`]); the cluster port is opened; the manage group is founded, joined, or told where this node is now; then the node takes its
 //! place in it ([`Database::open_member`]). Nothing listens for clients before that.
 //!
+//! The directory of a node alone founds a cluster that begins with its tables ([`rauk_node::recovery::adopt`]). It is
+//! read before anything is written, so that one which cannot be read stays what it is.
+//!
 //! # What is refused
 //! A wrong secret, another version and another cluster are found by asking the nodes to join before anything is written; an address that another node has, a name of another cluster and a node that was removed
 //! are the manage group's to refuse. Each ends the start with one line.
@@ -14,7 +17,7 @@
 //! written to disk first, and the process that follows says that it has it ([`Database::fence`]).
 
 use super::credentials::{Credentials, Unsigned};
-use super::directory::{Directory, MemberFile, SECRET_FILE, inspect};
+use super::directory::{Directory, MemberFile, SECRET_FILE, inspect, is_alone};
 use super::settings::{DEFAULT_REPLICAS, role_names, with_port};
 use super::transport::{Door, Links};
 use crate::config::Settings;
@@ -23,8 +26,9 @@ use rauk_manage::consensus::Consensus;
 use rauk_manage::group::{ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, RoleKind};
 use rauk_node::member::hooks::Hooks;
 use rauk_node::member::{Identity, MemberOptions};
+use rauk_node::recovery::adopt::{self, Surveyed};
 use rauk_node::{Config, Database, Runtime, block_on};
-use rauk_raft::{Description, Options, RaftError, RaftGroup};
+use rauk_raft::{Description, LONGEST_COMMAND, Options, RaftError, RaftGroup};
 use rauk_transporter::{Secret, TransportError};
 use rauk_types::{ErrorClass, NodeId};
 use std::collections::BTreeSet;
@@ -43,6 +47,8 @@ const TAKEN: Duration = Duration::from_secs(3);
 /// A new node waits no longer than this until it has its share of an empty cluster.
 const SPREAD: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(200);
+/// Bytes that are left, in the command that founds a cluster, for what is not of the directory.
+const FOUNDING_REST: u64 = 64 << 10;
 
 /// What a member needs of the process.
 pub struct Needs<'a> {
@@ -84,7 +90,9 @@ pub fn plan(settings: &Settings, runtime: &dyn Runtime) -> Result<Option<Plan>, 
     if let Some(name) = cluster.idle() {
         return Err(format!("--{name} is for members of a cluster: give --cluster-port, --roles or --join as well"));
     }
-    let file = match (inspect(&settings.data_dir)?, cluster.is_member()) {
+    let found = inspect(&settings.data_dir)?;
+    let was_alone = found == Directory::Alone;
+    let file = match (found, cluster.is_member()) {
         (Directory::Empty | Directory::Alone, false) if settings.durability == rauk_node::Durability::Replicated => {
             return Err("--durability replicated is for a cluster, where replicas are on other nodes: give --cluster-port as well, or --durability relaxed".into());
         }
@@ -95,14 +103,16 @@ pub fn plan(settings: &Settings, runtime: &dyn Runtime) -> Result<Option<Plan>, 
                 file.described()
             ));
         }
-        (Directory::Alone, true) => {
-            return Err(format!(
-                "data directory {shown} was made by a node that is alone and cannot become a cluster's; start the member with an empty one (--data-dir), then copy the tables over with a dump, or start this one without --roles, --cluster-port, --replicas and --join"
-            ));
-        }
-        (Directory::Empty, true) => MemberFile::new(runtime.random().max(1)),
+        (Directory::Empty | Directory::Alone, true) => MemberFile::new(runtime.random().max(1)),
         (Directory::Member(file), true) => file,
     };
+    // Begun before a crash, the directory may have both.
+    let has_rows = was_alone || file.node.is_none() && is_alone(&settings.data_dir);
+    if has_rows && !cluster.join.is_empty() {
+        return Err(format!(
+            "data directory {shown} has tables of its own, and a node joins a cluster with none: leave --join out, and it founds a cluster with these tables; or join with an empty directory (--data-dir) and copy the tables over with a dump"
+        ));
+    }
     if let (Some(name), Some(wanted)) = (&file.cluster_name, &cluster.name)
         && file.node.is_some()
         && name != wanted
@@ -124,6 +134,12 @@ pub fn plan(settings: &Settings, runtime: &dyn Runtime) -> Result<Option<Plan>, 
     }
     if founds && !roles.contains(&RoleKind::Data) && cluster.replicas.is_none() && cluster.roles.is_none() {
         return Err("a cluster needs nodes with the role data".into());
+    }
+    if has_rows && !roles.contains(&RoleKind::Data) {
+        return Err(format!(
+            "data directory {shown} has tables, and a node with the roles {} keeps none: give it the role data as well",
+            role_names(&roles)
+        ));
     }
     if !founds && cluster.replicas.is_some() {
         tracing::warn!("--replicas counts when a cluster is founded; this node joins one and takes what that has");
@@ -188,11 +204,13 @@ impl Member {
         let (secret, secret_file) = secret(settings, file.node.is_none() && !joins)?;
         file.set_roles(&roles);
         let founds = file.node.is_none() && !joins;
+        let surveyed = if founds { survey(&needs)? } else { None };
         if founds && file.cluster() == [0; 16] {
             let mut id = [0; 16];
             id[..8].copy_from_slice(&needs.runtime.random().to_le_bytes());
             id[8..].copy_from_slice(&needs.runtime.random().to_le_bytes());
-            file.set_cluster(id, cluster.name());
+            // Its files are marked with it.
+            file.set_cluster(surveyed.as_ref().map_or(id, |found| found.id.0), cluster.name());
         }
         file.store(directory)?;
         let credentials = match cluster.plain_links {
@@ -244,7 +262,7 @@ impl Member {
                 ));
             }
             None => {
-                found(&raft, &mut file, settings, needs.config.partitions, own.clone())?;
+                found(&raft, &mut file, settings, needs.config.partitions, surveyed, own.clone())?;
                 founded = true;
             }
         }
@@ -328,13 +346,37 @@ fn keep_secret(directory: &Path, named: &Path) -> Result<(), String> {
         .map_err(|e| format!("cannot write {}: {e}", own.display()))
 }
 
+/// What the directory of a node alone brings along.
+fn survey(needs: &Needs<'_>) -> Result<Option<Surveyed>, String> {
+    let progress = |text: &str| tracing::info!("{text}");
+    let found = adopt::survey(&needs.config, &needs.disk, &*needs.runtime, &progress);
+    let found = found
+        .map_err(|e| format!("cannot make a cluster of data directory {}: {e}", needs.settings.data_dir.display()))?;
+    if let Some(Surveyed { partitions, adopted, .. }) = &found {
+        // Before anything says that the directory is to be another's.
+        let bytes = serde_json::to_vec(adopted).map_err(|e| e.to_string())?.len() as u64;
+        if bytes + FOUNDING_REST > LONGEST_COMMAND {
+            return Err(format!(
+                "the definitions of data directory {} have {bytes} bytes, and a cluster is founded with {LONGEST_COMMAND} at most: found an empty one, and copy the tables over with dumps",
+                needs.settings.data_dir.display()
+            ));
+        }
+        let tables = adopted.catalog.tables().filter(|table| table.entry_of.is_none()).count();
+        tracing::info!(tables, partitions, "the data directory of a node alone becomes that of a cluster's first node");
+    }
+    Ok(found)
+}
+
 fn found(
     raft: &RaftGroup,
     file: &mut MemberFile,
     settings: &Settings,
     partitions: u16,
+    surveyed: Option<Surveyed>,
     own: Description,
 ) -> Result<(), String> {
+    let partitions = surveyed.as_ref().map_or(partitions, |found| found.partitions);
+    let adopted = surveyed.map(|found| Box::new(found.adopted));
     let id = file.cluster();
     let name = settings.cluster.name().to_string();
     let replicas = settings.cluster.replicas.or(file.founding).unwrap_or(DEFAULT_REPLICAS);
@@ -350,7 +392,7 @@ fn found(
     let memory_return = DEFAULT_MEMORY_RETURN;
     let groups = settings.cluster.groups;
     let config = ClusterConfig { id, name, partitions, groups, replicas, durability, replace_after, memory_return };
-    block_on(raft.bootstrap(config, own)).map(drop).map_err(|e| e.to_string())
+    block_on(raft.bootstrap(config, adopted, own)).map(drop).map_err(|e| e.to_string())
 }
 
 /// Nodes that refuse this one say why; that ends it before anything else.

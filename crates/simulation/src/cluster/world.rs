@@ -201,7 +201,7 @@ impl World {
             replace_after: DEFAULT_REPLACE_AFTER,
             memory_return: if safeguards.silence { DEFAULT_MEMORY_RETURN } else { 0 },
         };
-        consensus.commit(GroupCommand::Create { config });
+        consensus.commit(GroupCommand::Create { config, adopted: None });
         let config = Config {
             partitions: scenario.partitions,
             memory_limit: MEMORY,

@@ -8,7 +8,7 @@ use rauk_types::{Position, Timestamp};
 fn replicated() -> (Group, Vec<Member>) {
     let mut group = Group::new();
     let config = ClusterConfig { durability: ClusterDurability::Replicated, ..config(2, 2) };
-    assert_eq!(run(&mut group, GroupCommand::Create { config }), Answer::Done);
+    assert_eq!(run(&mut group, GroupCommand::Create { config, adopted: None }), Answer::Done);
     let mut members = Vec::new();
     for n in 1..=3 {
         run(&mut group, add_node(n, &[RoleKind::Manage, RoleKind::Data, RoleKind::Sql]));

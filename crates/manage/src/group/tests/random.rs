@@ -4,6 +4,7 @@
 use super::*;
 use rauk_cluster::EntryId;
 use rauk_types::{Position, Timestamp};
+use std::collections::BTreeMap;
 
 /// SplitMix64.
 pub(crate) struct Random(pub u64);
@@ -126,7 +127,7 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
     let someone = member(group, random);
     let counter = TableId(random.below(12) as u32 | if random.one_in(3) { 1 << 31 } else { 0 });
     let command = match random.below(29) {
-        0 => GroupCommand::Create { config: config(random.below(4) as u16, random.below(5) as u8) },
+        0 => GroupCommand::Create { config: config(random.below(4) as u16, random.below(5) as u8), adopted: None },
         26 | 27 => {
             let entry = |p: &ReplicationGroup| EntryId { view: p.view, position: Position(random.below(50)) };
             let entries = group.replication_groups.iter().map(entry).collect();
@@ -231,7 +232,10 @@ fn whatever_is_said() {
                 true => ClusterDurability::Replicated,
                 false => ClusterDurability::Fsync,
             };
-            said.push(GroupCommand::Create { config: ClusterConfig { durability, ..config(3, 2) } });
+            let time = Timestamp(random.below(50));
+            let adopted = || Box::new(Adopted { catalog: Catalog::default(), counters: BTreeMap::new(), time });
+            let adopted = random.one_in(2).then(adopted);
+            said.push(GroupCommand::Create { config: ClusterConfig { durability, ..config(3, 2) }, adopted });
             run(&mut group, said[0].clone());
         }
         for _ in 0..400 {

@@ -29,7 +29,7 @@ impl Calm {
 
     fn empty(seed: u64, partitions: u16, replicas: u8) -> Calm {
         let mut group = Group::new();
-        run(&mut group, GroupCommand::Create { config: config(partitions, replicas) });
+        run(&mut group, GroupCommand::Create { config: config(partitions, replicas), adopted: None });
         let leader = Leader::new(Duration::ZERO, 1, NOBODY, &group);
         let random = Random(seed);
         Calm { random, group, leader, now: Duration::ZERO, alive: BTreeSet::new(), copies: 0 }

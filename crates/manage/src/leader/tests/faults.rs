@@ -107,7 +107,7 @@ fn a_new_leader_that_draws_at_once_is_found() {
 fn a_lease_without_the_entries_before_it_is_of_no_use() {
     let ms = Duration::from_millis;
     let mut group = Group::new();
-    run(&mut group, GroupCommand::Create { config: config(1, 2) });
+    run(&mut group, GroupCommand::Create { config: config(1, 2), adopted: None });
     let members = [1, 2].map(|node| {
         run(&mut group, add_node(node, &[RoleKind::Data]));
         let register = GroupCommand::Register {
@@ -157,7 +157,7 @@ fn a_lease_without_the_entries_before_it_is_of_no_use() {
 fn who_was_struck_is_let_go_when_it_knows_or_its_lease_has_ended() {
     let ms = Duration::from_millis;
     let mut group = Group::new();
-    run(&mut group, GroupCommand::Create { config: config(1, 2) });
+    run(&mut group, GroupCommand::Create { config: config(1, 2), adopted: None });
     let [a, b] = [1, 2].map(|node| {
         run(&mut group, add_node(node, &[RoleKind::Data]));
         let register = GroupCommand::Register {

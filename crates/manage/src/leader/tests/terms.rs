@@ -11,7 +11,7 @@ fn ms(n: u64) -> Duration {
 
 fn group_of(nodes: u16) -> (Group, Vec<Member>) {
     let mut group = Group::new();
-    run(&mut group, GroupCommand::Create { config: config(2, 2) });
+    run(&mut group, GroupCommand::Create { config: config(2, 2), adopted: None });
     let members = (1..=nodes)
         .map(|n| {
             run(&mut group, add_node(u64::from(n), &[RoleKind::Data]));

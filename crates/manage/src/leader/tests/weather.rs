@@ -176,7 +176,7 @@ impl World {
             wrong: None,
             views: 0,
         };
-        world.commit(GroupCommand::Create { config: config(3, 2) }, None);
+        world.commit(GroupCommand::Create { config: config(3, 2), adopted: None }, None);
         for node in 0..DATA as u64 {
             world.commit(add_node(node, &[RoleKind::Data]), None);
         }

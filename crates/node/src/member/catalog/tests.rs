@@ -113,7 +113,7 @@ fn group() -> Group {
         replace_after: DEFAULT_REPLACE_AFTER,
         memory_return: DEFAULT_MEMORY_RETURN,
     };
-    assert_eq!(group.apply(1, &GroupCommand::Create { config }), Answer::Done);
+    assert_eq!(group.apply(1, &GroupCommand::Create { config, adopted: None }), Answer::Done);
     for n in 1..3u64 {
         let add = GroupCommand::AddNode {
             directory: n,

@@ -50,8 +50,10 @@ impl Goal {
     }
 }
 
-/// Makes what groups and partitions have now all that the directory has.
-pub(super) fn persist(
+/// Makes what groups and partitions have now all that the directory has. `source`: the place among `partitions` of the
+/// rows of a table that belong into a partition; `None`: there are none.
+#[allow(clippy::too_many_arguments)] // the parts of a directory
+pub(in crate::recovery) fn persist(
     superblocks: &Superblocks,
     log: &RedoLog,
     old: &Manifest,
@@ -59,6 +61,7 @@ pub(super) fn persist(
     groups: &[MemberGroup],
     partitions: &mut [Partition],
     tables: &[TableId],
+    source: &dyn Fn(u16, TableId) -> Option<usize>,
 ) -> Result<Manifest, NodeError> {
     let redo_start = log.end_lsn();
     let mut builder = CommitBuilder::default();
@@ -80,9 +83,11 @@ pub(super) fn persist(
     let number = old.checkpoint + 1;
     let disk = superblocks.disk();
     let mut written = Vec::new();
-    for (file, partition) in (0..).zip(partitions.iter_mut()) {
+    for file in 0..old.partitions {
         let mut writer = CheckpointWriter::create(disk, old.database, number, file)?;
         for table in tables {
+            let Some(place) = source(file, *table) else { continue };
+            let partition = &mut partitions[place];
             let mut next = Some(RowId(0));
             while let Some(from) = next {
                 let mut failed = None;

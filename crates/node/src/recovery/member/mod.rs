@@ -14,9 +14,9 @@
 //!
 //! A log whose end is damaged is cut there. The superblocks say so until the cluster has been told (rule 37).
 //!
-//! The directory is made for one cluster, by the number of which all its files are marked; that of another cluster, or of a database that was alone, is refused.
+//! The directory is made for one cluster, by the number of which all its files are marked; that of another cluster is refused. That of a node alone is made this cluster's before ([`super::adopt`]).
 
-mod back;
+pub(super) mod back;
 mod replay;
 mod rows;
 #[cfg(test)]
@@ -171,7 +171,8 @@ pub fn open_member(
     if goes_back {
         let ids: Vec<TableId> = tables.iter().map(|t| t.id).collect();
         let MemberParts { superblocks, manifest, log, partitions, groups, .. } = &mut parts;
-        *manifest = back::persist(superblocks, log, manifest, recovery.number, groups, partitions, &ids)?;
+        let own = |file, _| Some(usize::from(file));
+        *manifest = back::persist(superblocks, log, manifest, recovery.number, groups, partitions, &ids, &own)?;
         let held = groups.iter().filter(|group| group.is_held(recovery)).count();
         let (number, time) = (recovery.number, recovery.cut.time.0);
         progress(&format!(

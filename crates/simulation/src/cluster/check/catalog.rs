@@ -67,7 +67,7 @@ mod tests {
                 replace_after: DEFAULT_REPLACE_AFTER,
                 memory_return: DEFAULT_MEMORY_RETURN,
             };
-            group.apply(1, &GroupCommand::Create { config });
+            group.apply(1, &GroupCommand::Create { config, adopted: None });
             let command = Command::CreateDatabase {
                 name: name.to_string(),
                 collation: Collation::DEFAULT,

@@ -64,7 +64,7 @@ mod tests {
             replace_after: DEFAULT_REPLACE_AFTER,
             memory_return: DEFAULT_MEMORY_RETURN,
         };
-        let mut commands = vec![GroupCommand::Create { config }];
+        let mut commands = vec![GroupCommand::Create { config, adopted: None }];
         for node in 1..=2 {
             commands.push(GroupCommand::AddNode {
                 directory: node,

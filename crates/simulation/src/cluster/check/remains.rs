@@ -83,7 +83,7 @@ mod tests {
             replace_after: 60,
             memory_return: 30,
         };
-        apply(&mut group, GroupCommand::Create { config });
+        apply(&mut group, GroupCommand::Create { config, adopted: None });
         catalog(
             &mut group,
             Command::CreateDatabase {

@@ -37,7 +37,7 @@ impl World {
             replace_after: DEFAULT_REPLACE_AFTER,
             memory_return: DEFAULT_MEMORY_RETURN,
         };
-        consensus.commit(GroupCommand::Create { config });
+        consensus.commit(GroupCommand::Create { config, adopted: None });
         let database = Command::CreateDatabase {
             name: DATABASE.to_string(),
             collation: Collation::DEFAULT,
