@@ -56,6 +56,7 @@ pub(super) fn functions(statement: &mut Statement, names: &Names) -> bool {
         | unsigned_bits(statement)
         | wide_integers(statement)
         | largest_times(statement)
+        | all_bits(statement)
         | bits_of_frames(statement)
         | parts_of_null(statement)
         | counted_doubles(statement)
@@ -387,6 +388,18 @@ fn is_extreme_of_bits(expr: &Expr) -> bool {
         }
         _ => false,
     }
+}
+
+/// What BIT_AND and its like read as an unsigned number of 64 bits, as bit operators do: of a DECIMAL or DOUBLE beyond the
+/// largest signed number MariaDB has that number there.
+fn all_bits(statement: &mut Statement) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, arguments, .. } if BITS.contains(form) && arguments[0].class().is_number() => {
+            wrap(&mut arguments[0], "({0} | 0)");
+            Step::Changed
+        }
+        _ => Step::Same,
+    })
 }
 
 /// What BIT_AND and its like, and bit operators, give is not negative; a constant is no shorter where it is an extreme.

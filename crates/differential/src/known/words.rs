@@ -74,6 +74,7 @@ pub const KINDS: &[Kind] = &[
         // group are what they are of any zero date: NULL, but 0 of its parts. NULLIF of a BIT is its bytes in a text.
         // What a function gives beside an aggregate is a number for a BIT or YEAR. A time is rounded to a whole number.
         // A DISTINCT count is of its own rows, also where a choice did not ask for it before.
+        // BIT_AND and its like take unsigned numbers of 64 bits, also from a DECIMAL.
         name: "functions in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/functions.html",
         test: Test::Words(functions::WORDS),
