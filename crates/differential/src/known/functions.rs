@@ -258,9 +258,11 @@ const OF_BYTES: &[&str] = &[
     "RIGHT(",
 ];
 
+/// Functions of several rows that give the value of one of them.
+pub(super) const OF_ROWS: &[&str] = &["MIN(", "MAX(", "FIRST_VALUE(", "LAST_VALUE(", "NTH_VALUE(", "LEAD(", "LAG("];
+
 /// The least, or the first, of nothing but NULL has no type; it is a text to MariaDB.
 fn extremes_of_null(statement: &mut Statement) -> bool {
-    const OF_ROWS: &[&str] = &["MIN(", "MAX(", "FIRST_VALUE(", "LAST_VALUE(", "NTH_VALUE(", "LEAD(", "LAG("];
     each(statement, &mut |expr| match expr {
         Expr::Window { function, .. } if begins(function, OF_ROWS) && is_of_nothing(function) => {
             *expr = Expr::literal("NULL", function.class());

@@ -1,6 +1,7 @@
 //! Values that may be shown in more than one way.
 
 use super::evidence::{begins, is_null, number};
+use super::functions::OF_ROWS;
 use super::{Kind, Test};
 use crate::compare::{self, Cell};
 use crate::tree::feature::{Feature, Features};
@@ -36,7 +37,8 @@ pub const KINDS: &[Kind] = &[
         // temporary tables.
         // What is computed from NULL is a DOUBLE without digits behind the point, and shows all before it in a text; in
         // MariaDB's temporary tables it has an exponent.
-        // MAX of a choice among FLOATs is a FLOAT in MySQL 8, which shows six digits, and a DOUBLE in MariaDB.
+        // MAX, LEAD and their like of a choice among FLOATs is a FLOAT in MySQL 8, which shows six digits, and a DOUBLE in
+        // MariaDB.
         // With how many zeros a DECIMAL is shown that is text beside a BIT in a set operation, and how many the time has
         // that UNIX_TIMESTAMP is asked for where it is computed, neither manual tells.
         name: "digits behind the point",
@@ -73,8 +75,7 @@ pub const KINDS: &[Kind] = &[
             let is_cut = || matches!((number(a), number(b)), (Some(a), Some(b)) if a.abs() >= 1e15 && b / a > 1.0);
             let is_whole = || e.shows(at, &|expr| begins(expr, &["FLOOR(", "CEILING("]));
             let is_float = || {
-                e.shows(at, &|expr| begins(expr, &["MIN(", "MAX("]))
-                    && e.shows_column(at, &|column| column.kind.sql == "FLOAT")
+                e.shows(at, &|expr| begins(expr, OF_ROWS)) && e.shows_column(at, &|column| column.kind.sql == "FLOAT")
             };
             let is_beside_bits = || e.shows_column(at, &|column| column.kind.sql.starts_with("BIT"));
             let is_fixed = || e.shows_column(at, &|column| column.kind.sql == "DOUBLE(8,2)");
