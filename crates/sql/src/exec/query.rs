@@ -420,10 +420,9 @@ fn fitting_integer(value: &Value, ty: &DataType) -> (Value, bool) {
     }
     let range = if ty.is_integer() { ty.integer_range() } else { None };
     let Some((least, most)) = range else { return (value.clone(), true) };
-    match number.clamp(least, most) {
-        kept if kept == number => (value.clone(), true),
-        kept => (i64::try_from(kept).map_or(Value::UInt(kept as u64), Value::Int), false),
-    }
+    let kept = number.clamp(least, most);
+    let fitting = if ty.unsigned { Value::UInt(kept as u64) } else { Value::Int(kept as i64) };
+    (fitting, kept == number)
 }
 
 /// Warnings that one round of a recursive table keeps.
