@@ -56,6 +56,7 @@ pub(super) fn functions(statement: &mut Statement, names: &Names) -> bool {
         | unsigned_bits(statement)
         | wide_integers(statement)
         | largest_times(statement)
+        | all_bits(statement)
         | bits_of_frames(statement)
         | parts_of_null(statement)
         | counted_doubles(statement)
@@ -257,9 +258,11 @@ const OF_BYTES: &[&str] = &[
     "RIGHT(",
 ];
 
+/// Functions of several rows that give the value of one of them.
+pub(super) const OF_ROWS: &[&str] = &["MIN(", "MAX(", "FIRST_VALUE(", "LAST_VALUE(", "NTH_VALUE(", "LEAD(", "LAG("];
+
 /// The least, or the first, of nothing but NULL has no type; it is a text to MariaDB.
 fn extremes_of_null(statement: &mut Statement) -> bool {
-    const OF_ROWS: &[&str] = &["MIN(", "MAX(", "FIRST_VALUE(", "LAST_VALUE(", "NTH_VALUE(", "LEAD(", "LAG("];
     each(statement, &mut |expr| match expr {
         Expr::Window { function, .. } if begins(function, OF_ROWS) && is_of_nothing(function) => {
             *expr = Expr::literal("NULL", function.class());
@@ -374,19 +377,34 @@ fn wide_integers(statement: &mut Statement) -> bool {
     })
 }
 
-/// The least or largest of what a bit operator gives, or of a number that only an unsigned BIGINT has.
+/// The least or largest of what a bit operator gives, or of a constant of several digits: as a DECIMAL, which an unsigned
+/// number makes of it in a set operation, it has one digit, and 11 is 9; and a number that only an unsigned BIGINT has is
+/// negative.
 fn is_extreme_of_bits(expr: &Expr) -> bool {
     const OPERATORS: &[&str] = &["({0} & ", "({0} | ", "({0} ^ ", "({0} << ", "({0} >> ", "(~ "];
     match expr {
         Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, .. } => {
-            let is_large = matches!(&arguments[0], Expr::Literal { text, .. } if text == "18446744073709551615");
-            is_large || begins(&arguments[0], OPERATORS)
+            let has_digits = |text: &str| text.len() > 1 && text.bytes().all(|digit| digit.is_ascii_digit());
+            let is_long = matches!(&arguments[0], Expr::Literal { text, .. } if has_digits(text));
+            is_long || begins(&arguments[0], OPERATORS)
         }
         _ => false,
     }
 }
 
-/// What BIT_AND and its like, and bit operators, give is not negative.
+/// What BIT_AND and its like read as an unsigned number of 64 bits, as bit operators do: of a DECIMAL or DOUBLE beyond the
+/// largest signed number MariaDB has that number there.
+fn all_bits(statement: &mut Statement) -> bool {
+    each(statement, &mut |expr| match expr {
+        Expr::Form { form, arguments, .. } if BITS.contains(form) && arguments[0].class().is_number() => {
+            wrap(&mut arguments[0], "({0} | 0)");
+            Step::Changed
+        }
+        _ => Step::Same,
+    })
+}
+
+/// What BIT_AND and its like, and bit operators, give is not negative; a constant is no shorter where it is an extreme.
 fn unsigned_bits(statement: &mut Statement) -> bool {
     let mut is_windows = false;
     each(statement, &mut |expr| match expr {
@@ -455,6 +473,16 @@ fn has_aggregate(expr: &Expr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_constant_of_several_digits_is_cut_where_it_is_an_extreme() {
+        let least = |text: &str, class| Expr::form("MIN({0})", class, vec![Expr::literal(text, class)]);
+        assert!(is_extreme_of_bits(&least("11", Class::Integer)));
+        assert!(is_extreme_of_bits(&least("18446744073709551615", Class::Integer)));
+        assert!(!is_extreme_of_bits(&least("9", Class::Integer)));
+        assert!(!is_extreme_of_bits(&least("1.5", Class::Decimal)));
+        assert!(!is_extreme_of_bits(&Expr::literal("11", Class::Integer)));
+    }
 
     #[test]
     fn a_choice_among_bits_is_their_bytes() {

@@ -1,6 +1,7 @@
 //! Values that may be shown in more than one way.
 
 use super::evidence::{begins, is_null, number};
+use super::functions::OF_ROWS;
 use super::{Kind, Test};
 use crate::compare::{self, Cell};
 use crate::tree::feature::{Feature, Features};
@@ -36,7 +37,8 @@ pub const KINDS: &[Kind] = &[
         // temporary tables.
         // What is computed from NULL is a DOUBLE without digits behind the point, and shows all before it in a text; in
         // MariaDB's temporary tables it has an exponent.
-        // MAX of a choice among FLOATs is a FLOAT in MySQL 8, which shows six digits, and a DOUBLE in MariaDB.
+        // MAX, LEAD and their like of a choice among FLOATs is a FLOAT in MySQL 8, which shows six digits, and a DOUBLE in
+        // MariaDB.
         // With how many zeros a DECIMAL is shown that is text beside a BIT in a set operation, and how many the time has
         // that UNIX_TIMESTAMP is asked for where it is computed, neither manual tells.
         name: "digits behind the point",
@@ -73,8 +75,7 @@ pub const KINDS: &[Kind] = &[
             let is_cut = || matches!((number(a), number(b)), (Some(a), Some(b)) if a.abs() >= 1e15 && b / a > 1.0);
             let is_whole = || e.shows(at, &|expr| begins(expr, &["FLOOR(", "CEILING("]));
             let is_float = || {
-                e.shows(at, &|expr| begins(expr, &["MIN(", "MAX("]))
-                    && e.shows_column(at, &|column| column.kind.sql == "FLOAT")
+                e.shows(at, &|expr| begins(expr, OF_ROWS)) && e.shows_column(at, &|column| column.kind.sql == "FLOAT")
             };
             let is_beside_bits = || e.shows_column(at, &|column| column.kind.sql.starts_with("BIT"));
             let is_fixed = || e.shows_column(at, &|column| column.kind.sql == "DOUBLE(8,2)");
@@ -110,7 +111,8 @@ pub const KINDS: &[Kind] = &[
         }),
     },
     Kind {
-        // The largest TIME has no fraction in MySQL. How many digits the time of a NULL has is told by neither manual.
+        // The largest TIME has no fraction in MySQL. How many digits the time of a NULL has is told by neither manual, and
+        // so with how many zeros other times are shown that stand in its column.
         name: "fractions of the largest TIME, and of NULL",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/time.html",
         test: Test::Value(|e, at, a, b| {
@@ -119,8 +121,8 @@ pub const KINDS: &[Kind] = &[
             let (whole, fraction) = a.split_once('.').unwrap_or((&a, ""));
             let (other, digits) = b.split_once('.').unwrap_or((&b, ""));
             let is_largest = whole.ends_with("838:59:59") && digits.bytes().all(|digit| digit == b'0');
-            let are_zeros = fraction.bytes().chain(digits.bytes()).all(|digit| digit == b'0');
-            whole == other && whole.contains(':') && (is_largest || are_zeros && e.shows(at, &is_null))
+            let is_same = fraction.trim_end_matches('0') == digits.trim_end_matches('0');
+            whole == other && whole.contains(':') && (is_largest || is_same && e.shows(at, &is_null))
         }),
     },
     Kind {

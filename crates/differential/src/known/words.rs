@@ -11,6 +11,7 @@ use super::names::Names;
 use super::types::UNSIGNED;
 use super::{Kind, Test, functions, joins, layers, texts};
 use crate::generate::forms::{AGGREGATES, BITS, CHOICES, STATISTICS};
+use crate::schema::Column;
 use crate::tree::visit::{self, NodeMut, walk_mut};
 use crate::tree::{Body, Class, Expr, From, Item, Query, Select, Statement};
 
@@ -73,6 +74,7 @@ pub const KINDS: &[Kind] = &[
         // group are what they are of any zero date: NULL, but 0 of its parts. NULLIF of a BIT is its bytes in a text.
         // What a function gives beside an aggregate is a number for a BIT or YEAR. A time is rounded to a whole number.
         // A DISTINCT count is of its own rows, also where a choice did not ask for it before.
+        // BIT_AND and its like take unsigned numbers of 64 bits, also from a DECIMAL.
         name: "functions in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/functions.html",
         test: Test::Words(functions::WORDS),
@@ -99,8 +101,8 @@ pub const KINDS: &[Kind] = &[
         test: Test::Words(&[as_read, without_view]),
     },
     Kind {
-        // MariaDB's distance from an unsigned number has no sign, that from a BIGINT may leave its range, and it parts
-        // the rows by a column of a block around.
+        // MariaDB's distance from an unsigned number has no sign, that from a whole number may leave its range, and it
+        // parts the rows by a column of a block around.
         name: "windows in other words",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/window-functions-frames.html",
         test: Test::Words(&[windows, windows_of_functions]),
@@ -462,7 +464,8 @@ fn windows(statement: &mut Statement, names: &Names) -> bool {
     let is_reworded = each(statement, &mut |expr| match expr {
         Expr::Window { order, frame, .. } if frame.starts_with("RANGE BETWEEN") && order.len() == 1 => {
             let key = &mut order[0].expr;
-            if names.column(key).is_some_and(|column| is_unsigned(column.kind.sql) || column.kind.sql == "BIGINT") {
+            let is_open = |column: &Column| is_unsigned(column.kind.sql) || column.kind.sql == "BIGINT";
+            if key.class() == Class::Integer || names.column(key).is_some_and(is_open) {
                 wrap(key, "CAST({0} AS DECIMAL(40,3))");
                 return Step::Changed;
             }

@@ -179,7 +179,14 @@ impl Binder<'_> {
                     "The used SELECT statements have a different number of columns",
                 ));
             }
-            let next = self.converted(next, &types);
+            // With or without a sign, it is judged as it is whether the column takes it; several parts agree on a type first.
+            let is_only = members.recursive.len() == 1;
+            let own = |(&id, ty): (&ColumnId, &DataType)| match self.columns.get(id).ty {
+                own if is_only && own.is_integer() && ty.is_integer() && own.unsigned != ty.unsigned => own,
+                _ => *ty,
+            };
+            let wanted: Vec<DataType> = next.columns.iter().zip(&types).map(own).collect();
+            let next = self.converted(next, &wanted);
             all &= *member_all;
             recursive = Some(match recursive {
                 None => next,

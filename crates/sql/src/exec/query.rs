@@ -20,7 +20,7 @@ use super::scan::is_interrupted;
 use super::select::{Ran, run_select};
 use super::window::WindowRows;
 use crate::expr::value_key::{append_key, shown};
-use crate::expr::{CommonRows, Context, Expr, NoColumns, SharedRows, append_exact};
+use crate::expr::{CommonRows, Context, Expr, NoColumns, SharedRows, append_exact, year_number};
 use crate::hash::KeyMap;
 use crate::measure::BlockMeasure;
 use crate::memory::{Memory, values_bytes};
@@ -386,6 +386,13 @@ impl Fitting<'_> {
                         }
                     }
                 }
+                Value::Int(_) | Value::UInt(_) => match fitting_integer(value, ty) {
+                    (fitting, true) => {
+                        *value = fitting;
+                        continue;
+                    }
+                    (fitting, false) => (fitting, codes::WARN_DATA_OUT_OF_RANGE, "Out of range value"),
+                },
                 _ => continue,
             };
             let message = |what: &str| format!("{what} for column '{}' at row {}", self.table.names[at], self.rows);
@@ -401,6 +408,21 @@ impl Fitting<'_> {
         }
         Ok(())
     }
+}
+
+/// An integer as a column of this type keeps it, and whether it is the same number: the nearest one in its range, no year as
+/// the year zero.
+fn fitting_integer(value: &Value, ty: &DataType) -> (Value, bool) {
+    let Some(number) = value.as_ref().as_integer() else { return (value.clone(), true) };
+    if ty.kind == TypeKind::Year {
+        let year = year_number(value.as_ref());
+        return (Value::UInt(year.unwrap_or(0).unsigned_abs()), year.is_some());
+    }
+    let range = if ty.is_integer() { ty.integer_range() } else { None };
+    let Some((least, most)) = range else { return (value.clone(), true) };
+    let kept = number.clamp(least, most);
+    let fitting = if ty.unsigned { Value::UInt(kept as u64) } else { Value::Int(kept as i64) };
+    (fitting, kept == number)
 }
 
 /// Warnings that one round of a recursive table keeps.

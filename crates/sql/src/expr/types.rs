@@ -148,6 +148,14 @@ fn integer_digits(ty: &DataType) -> u8 {
     }
 }
 
+/// The length of a computed BIGINT of at most so many digits, with its sign; 0 where that is the full width.
+pub fn integer_length(digits: u32, unsigned: bool) -> u32 {
+    match digits + u32::from(!unsigned) {
+        length @ ..20 => length,
+        _ => 0,
+    }
+}
+
 /// A type as arithmetic sees it: BIGINT, DECIMAL or DOUBLE.
 pub fn numeric(ty: &DataType) -> DataType {
     match Class::of(ty) {
@@ -204,7 +212,12 @@ pub fn arithmetic(op: super::ArithmeticOp, left: &DataType, right: &DataType, di
     let exact = l.kind == TypeKind::Decimal || r.kind == TypeKind::Decimal || op == Divide;
     if !exact {
         let unsigned = if op == Modulo { l.unsigned } else { unsigned };
-        return DataType { unsigned, ..DataType::BIGINT };
+        let digits = match op {
+            Add | Subtract => l.length.max(r.length) + 1,
+            Multiply => l.length + r.length,
+            _ => l.length.max(r.length),
+        };
+        return DataType { unsigned, length: integer_length(digits, unsigned), ..DataType::BIGINT };
     }
     let ((lp, ls), (rp, rs)) = (decimal_digits(&l), decimal_digits(&r));
     let [lp, ls, rp, rs] = [lp, ls, rp, rs].map(u16::from);

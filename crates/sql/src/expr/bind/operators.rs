@@ -175,8 +175,10 @@ impl Binder<'_> {
         let (left, right) = (as_number(left), as_number(right));
         types::refuse_geometry([&left, &right], op.symbol())?;
         let mut ty = types::arithmetic(op, &left.ty, &right.ty, self.context.sql_mode.formats.division_digits);
-        if op == ArithmeticOp::Subtract && self.context.sql_mode.no_unsigned_subtraction && ty.is_integer() {
-            ty.unsigned = false;
+        if op == ArithmeticOp::Subtract && self.context.sql_mode.no_unsigned_subtraction && ty.unsigned {
+            // Its length has no sign yet; 0 is the full width.
+            let length = if ty.length > 0 { types::integer_length(ty.length, false) } else { 0 };
+            ty = DataType { unsigned: false, length, ..ty };
         }
         let divides = matches!(op, ArithmeticOp::Divide | ArithmeticOp::IntegerDivide | ArithmeticOp::Modulo);
         let nullable = left.nullable || right.nullable || divides;

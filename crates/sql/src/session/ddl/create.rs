@@ -379,9 +379,10 @@ fn forget_ids(draft: &mut TableDraft) {
 /// A column that holds what a query gives.
 fn of_result(column: &ResultColumn) -> columns::ColumnDraft {
     let mut ty = types::of_expression(column.ty);
-    if column.org_table.is_empty() {
-        ty = types::of_short_integer(types::of_long_text(ty));
-    }
+    ty = match column.org_table.is_empty() {
+        true => types::of_short_integer(types::of_long_text(ty)),
+        false => types::of_any_integer(ty),
+    };
     columns::ColumnDraft {
         id: None,
         name: column.name.clone(),

@@ -163,7 +163,7 @@ impl TableDraft {
             let generated = column.generated.as_mut().expect("it holds an expression");
             let key = own_row::settled_key(&row, index, &generated.expression)?;
             generated.expression = key.text;
-            column.ty = super::types::of_expression(key.ty);
+            column.ty = super::types::of_any_integer(super::types::of_expression(key.ty));
             column.elements = key.elements;
         }
         Ok(())

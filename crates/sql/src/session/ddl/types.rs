@@ -469,6 +469,14 @@ pub fn of_short_integer(ty: DataType) -> DataType {
         TypeKind::BigInt if (1..10).contains(&ty.length) => {
             DataType { unsigned: ty.unsigned, ..DataType::new(TypeKind::Int) }
         }
+        _ => of_any_integer(ty),
+    }
+}
+
+/// The same of as many digits as the type has: a column takes values that are longer than those that it begins with.
+pub fn of_any_integer(ty: DataType) -> DataType {
+    match ty.kind {
+        TypeKind::BigInt if !ty.zerofill => DataType { length: 0, ..ty },
         _ => ty,
     }
 }
