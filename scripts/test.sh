@@ -17,7 +17,7 @@ step lints
 cargo clippy --workspace --all-targets --quiet -- -D warnings
 step unit, property, simulation, crash, conformance and isolation tests
 cargo test --workspace --quiet
-step at most six hundred seeds of whole clusters, fifteen minutes of them
+step six hundred seeds of whole clusters
 # Built together: each by itself would build what both use with other features, a second time.
 cargo build --release --quiet -p rauk -p rauk-simulation --bins
 "$CARGO_TARGET_DIR/release/rauk-simulation" --only cluster --seeds 600 --minutes 15

@@ -174,7 +174,6 @@ impl Journal {
             superblocks.update_both(|claims| {
                 claims.journals.remove(path);
             })?;
-            fault::point("journal.before_remove").map_err(error)?;
         }
         let disk = superblocks.disk();
         if disk.exists(path).map_err(error)? {

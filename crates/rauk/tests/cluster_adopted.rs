@@ -89,7 +89,7 @@ fn a_node_alone_becomes_the_first_of_a_cluster() {
     let expected = everything(&mut alone.connect());
     alone.kill();
     let founding = ["--replicas", "2", "--cluster-secret-file", secret];
-    for point in ["checkpoint.before_publish", "journal.before_remove", "member.open.registered"] {
+    for point in ["checkpoint.before_publish", "member.open.adopted", "member.open.registered"] {
         let mut command = member_command(&first, &founding);
         command.env("RAUK_FAULT", format!("{point}:abort"));
         assert!(Rauk::start_with(command).is_err(), "{point} is passed");

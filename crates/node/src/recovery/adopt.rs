@@ -21,7 +21,7 @@ use crate::runtime::Runtime;
 use rauk_cluster::TxnTable;
 use rauk_cluster::replica::{Contents, Restored};
 use rauk_kernel::Partition;
-use rauk_log::{DatabaseId, Disk, Manifest, Superblocks};
+use rauk_log::{DatabaseId, Disk, Manifest, Superblocks, fault};
 use rauk_manage::CatalogStore;
 use rauk_manage::group::Adopted;
 use rauk_types::{GroupId, Layout, PartitionId, TableId, TableSchema};
@@ -120,6 +120,9 @@ pub fn convert(
 
 /// The directory has its place in a cluster: its own catalog goes.
 pub fn give_up_catalog(superblocks: &Superblocks) -> Result<(), NodeError> {
+    if CatalogStore::is_claimed(superblocks) {
+        fault::point("member.open.adopted").map_err(|e| NodeError::Fatal(e.to_string()))?;
+    }
     Ok(CatalogStore::give_up(superblocks)?)
 }
 

@@ -1,3 +1,5 @@
+mod adopting;
+
 use super::*;
 use crate::meddling::Meddling;
 use rauk_kernel::{LockMode, WaitPolicy};
