@@ -198,7 +198,7 @@ impl Comparison {
         }
         state.view += 1;
         state.primary = at;
-        // What is stable both have; the rest is compared anew.
+        // What is stable both have; the rest is compared again.
         for replica in &mut state.replicas {
             replica.verified = replica.stable;
         }
