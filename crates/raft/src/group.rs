@@ -19,7 +19,7 @@ use openraft::{Config, ServerState, SnapshotPolicy};
 use parking_lot::Mutex;
 use rauk_log::{DatabaseId, Disk};
 use rauk_manage::consensus::{BoxFuture, Consensus, ProposeError, Watcher};
-use rauk_manage::group::{Adopted, Answer, ClusterConfig, Group, GroupCommand, RoleKind};
+use rauk_manage::group::{Answer, ClusterConfig, Group, GroupCommand, RoleKind};
 use rauk_types::NodeId;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -397,12 +397,12 @@ impl RaftGroup {
         self.core.log.identity().map(|identity| identity.cluster)
     }
 
-    /// Makes a new cluster of this node alone, with what its directory had before, if that is adopted. After a crash in
+    /// Makes a new cluster of this node alone, with what its directory had before, if that is adopted ([`rauk_manage::group::Adopted`]). After a crash in
     /// the midst of it, the next start finishes it by itself.
     pub fn bootstrap(
         &self,
         config: ClusterConfig,
-        adopted: Option<Box<Adopted>>,
+        adopted: Option<Arc<str>>,
         own: Description,
     ) -> BoxFuture<Result<NodeId, RaftError>> {
         let core = self.core.clone();

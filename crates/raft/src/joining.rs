@@ -10,7 +10,7 @@ use crate::network::{CallError, Sender};
 use crate::propose;
 use crate::types::{Founding, Identity};
 use openraft::EmptyNode;
-use rauk_manage::group::{Adopted, Answer, ClusterConfig, Group, GroupCommand};
+use rauk_manage::group::{Answer, ClusterConfig, Group, GroupCommand};
 use rauk_types::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub async fn nobody_else(core: &Core, identity: &Identity) -> Result<(), RaftErr
 pub async fn bootstrap(
     core: &Arc<Core>,
     config: ClusterConfig,
-    adopted: Option<Box<Adopted>>,
+    adopted: Option<Arc<str>>,
     own: Description,
 ) -> Result<NodeId, RaftError> {
     let _beginning = core.beginning.lock().await;

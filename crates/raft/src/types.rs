@@ -2,9 +2,10 @@
 
 use crate::group::Description;
 use crate::machine::{Outcome, Proposal};
-use rauk_manage::group::{Adopted, ClusterConfig};
+use rauk_manage::group::ClusterConfig;
 use serde::{Deserialize, Serialize};
 use std::io::Cursor;
+use std::sync::Arc;
 
 openraft::declare_raft_types!(
     pub Types:
@@ -44,6 +45,6 @@ pub struct Identity {
 pub struct Founding {
     pub config: ClusterConfig,
     #[serde(default)]
-    pub adopted: Option<Box<Adopted>>,
+    pub adopted: Option<Arc<str>>,
     pub own: Description,
 }

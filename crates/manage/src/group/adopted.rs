@@ -14,13 +14,15 @@ use rauk_cluster::EntryId;
 use rauk_types::{NodeId, Position, TableId, Timestamp, View};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The node that makes a cluster is given this number.
 const FOUNDER: NodeId = NodeId(1);
 /// What the founder's disk has of each group ends here.
 const ENTRY: EntryId = EntryId { view: View(1), position: Position(1) };
 
-/// What a directory had beside its rows.
+/// What a directory had beside its rows. It travels as one text: a log entry is encoded and decoded for each node that
+/// it is sent to, however often, and within the time that an answer may take.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Adopted {
     #[serde(deserialize_with = "whole_catalog")]
@@ -32,7 +34,20 @@ pub struct Adopted {
 }
 
 impl Adopted {
-    pub(super) fn check(&self) -> Result<(), Answer> {
+    /// As it stands in [`GroupCommand::Create`](super::GroupCommand::Create): JSON.
+    pub fn encode(&self) -> Arc<str> {
+        serde_json::to_string(self).expect("a catalog can always be written as JSON").into()
+    }
+
+    pub(super) fn decode(text: &str) -> Result<Adopted, Answer> {
+        let adopted: Adopted = serde_json::from_str(text).map_err(|e| {
+            Answer::Refused(Refused::OutOfRange(format!("what the cluster was to be made of cannot be read: {e}")))
+        })?;
+        adopted.check()?;
+        Ok(adopted)
+    }
+
+    fn check(&self) -> Result<(), Answer> {
         if self.catalog.jobs().next().is_some() {
             let text = "a DDL statement is unfinished in the directory that founds the cluster".to_owned();
             return Err(Answer::Refused(Refused::OutOfRange(text)));

@@ -12,7 +12,6 @@
 //! | `Timestamps`, `Observe`, `Configure` | only raise, or set |
 //! | `Catalog`, `Reserve`, `Intend`, `Reopen` | are not so by themselves: in a [`GroupCommand::Once`] the control plane remembers the answer by the [`Origin`] |
 
-use super::adopted::Adopted;
 use super::config::{ClusterConfig, ClusterDurability};
 use super::doubt::DirectoryState;
 use super::intents::{Intent, Open};
@@ -25,6 +24,7 @@ use rauk_cluster::EntryId;
 use rauk_types::{GroupId, Member, NodeId, ProcessId, TableId, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Who proposes, and which of its proposals this is: the same pair is the same proposal. `number` is from a counter of the process and never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -50,11 +50,12 @@ pub enum OnceCommand {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum GroupCommand {
     /// The first command of a cluster. Refused in one that is made (but for a repetition: the same `config.id`).
-    /// `adopted`: what the first node's directory had when it was that of a node alone (rule 81).
+    /// `adopted`: what the first node's directory had when it was that of a node alone (rule 81), as
+    /// [`Adopted::encode`](super::Adopted::encode) has it.
     Create {
         config: ClusterConfig,
         #[serde(default)]
-        adopted: Option<Box<Adopted>>,
+        adopted: Option<Arc<str>>,
     },
     /// A node, known by its directory: gives its number (the same again for a directory that is known), and takes addresses and roles as they are now. Refused: an address of another node that is up.
     /// A node that is not up and has the address loses it: whoever is there now, that node is not.

@@ -126,17 +126,17 @@ impl ClusterConfig {
 }
 
 impl Group {
-    pub(super) fn create(&mut self, config: &ClusterConfig, adopted: Option<&Adopted>) -> Result<Answer, Answer> {
+    pub(super) fn create(&mut self, config: &ClusterConfig, adopted: Option<&str>) -> Result<Answer, Answer> {
         if let Some(made) = &self.config {
             // Proposed again after a lost answer.
             return if made.id == config.id { Ok(Answer::Done) } else { Err(Answer::Refused(Refused::Made)) };
         }
         config.check()?;
-        adopted.map_or(Ok(()), Adopted::check)?;
+        let adopted = adopted.map(Adopted::decode).transpose()?;
         self.replication_groups = vec![ReplicationGroup::default(); config.layout().groups().len()];
         self.config = Some(config.clone());
         if let Some(adopted) = adopted {
-            self.adopt(adopted);
+            self.adopt(&adopted);
         }
         Ok(Answer::Done)
     }

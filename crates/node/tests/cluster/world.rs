@@ -7,8 +7,8 @@ use parking_lot::{Mutex, RwLock};
 use rauk_log::{Disk, MemoryDisk};
 use rauk_manage::consensus::{BoxFuture, Consensus, ProposeError, Watcher};
 use rauk_manage::group::{
-    Adopted, Answer, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, Group,
-    GroupCommand, ReplicationGroup, RoleKind,
+    Answer, ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, Group, GroupCommand,
+    ReplicationGroup, RoleKind,
 };
 use rauk_node::member::hooks::Hooks;
 use rauk_node::member::network::Network;
@@ -71,7 +71,7 @@ impl World {
         let surveyed = adopt::survey(&config(), alone, &*runtime, &|_| {}).unwrap().expect("a node was alone");
         let world = World::unmade(disks);
         let partitions = surveyed.partitions;
-        let adopted = Some(Box::new(surveyed.adopted));
+        let adopted = Some(surveyed.adopted.encode());
         world.make(surveyed.id.0, (partitions, partitions), replicas, durability, adopted);
         world
     }
@@ -102,7 +102,7 @@ impl World {
         (partitions, groups): (u16, u16),
         replicas: u8,
         durability: ClusterDurability,
-        adopted: Option<Box<Adopted>>,
+        adopted: Option<Arc<str>>,
     ) {
         let config = ClusterConfig {
             id,

@@ -354,7 +354,7 @@ fn survey(needs: &Needs<'_>) -> Result<Option<Surveyed>, String> {
         .map_err(|e| format!("cannot make a cluster of data directory {}: {e}", needs.settings.data_dir.display()))?;
     if let Some(Surveyed { partitions, adopted, .. }) = &found {
         // Before anything says that the directory is to be another's.
-        let bytes = serde_json::to_vec(adopted).map_err(|e| e.to_string())?.len() as u64;
+        let bytes = serde_json::to_vec(&*adopted.encode()).map_err(|e| e.to_string())?.len() as u64;
         if bytes + FOUNDING_REST > LONGEST_COMMAND {
             return Err(format!(
                 "the definitions of data directory {} have {bytes} bytes, and a cluster is founded with {LONGEST_COMMAND} at most: found an empty one, and copy the tables over with dumps",
@@ -376,7 +376,7 @@ fn found(
     own: Description,
 ) -> Result<(), String> {
     let partitions = surveyed.as_ref().map_or(partitions, |found| found.partitions);
-    let adopted = surveyed.map(|found| Box::new(found.adopted));
+    let adopted = surveyed.map(|found| found.adopted.encode());
     let id = file.cluster();
     let name = settings.cluster.name().to_string();
     let replicas = settings.cluster.replicas.or(file.founding).unwrap_or(DEFAULT_REPLICAS);

@@ -24,7 +24,7 @@ fn made(durability: ClusterDurability) -> Group {
     let mut group = Group::new();
     let create = GroupCommand::Create {
         config: ClusterConfig { durability, ..config(2, 2) },
-        adopted: Some(Box::new(adopted())),
+        adopted: Some(adopted().encode()),
     };
     assert_eq!(run(&mut group, create.clone()), Answer::Done);
     assert_eq!(nothing(&mut group, create), Answer::Done);
@@ -91,9 +91,11 @@ fn an_unfinished_statement_is_not_taken_over() {
     let mut wrong = adopted();
     let job = Command::StartJob { what: "ALTER".into(), table: TableId(7), builds: 1 };
     wrong.catalog.apply(&job).unwrap();
-    let create = GroupCommand::Create { config: config(2, 2), adopted: Some(Box::new(wrong)) };
+    let create = GroupCommand::Create { config: config(2, 2), adopted: Some(wrong.encode()) };
+    assert!(matches!(refused(nothing(&mut Group::new(), create)), Refused::OutOfRange(_)));
+    let create = GroupCommand::Create { config: config(2, 2), adopted: Some("{}".into()) };
     assert!(matches!(refused(nothing(&mut Group::new(), create)), Refused::OutOfRange(_)));
     let late = Adopted { time: Timestamp::MAX, ..adopted() };
-    let create = GroupCommand::Create { config: config(2, 2), adopted: Some(Box::new(late)) };
+    let create = GroupCommand::Create { config: config(2, 2), adopted: Some(late.encode()) };
     assert!(matches!(refused(nothing(&mut Group::new(), create)), Refused::OutOfRange(_)));
 }

@@ -233,7 +233,7 @@ fn whatever_is_said() {
                 false => ClusterDurability::Fsync,
             };
             let time = Timestamp(random.below(50));
-            let adopted = || Box::new(Adopted { catalog: Catalog::default(), counters: BTreeMap::new(), time });
+            let adopted = || Adopted { catalog: Catalog::default(), counters: BTreeMap::new(), time }.encode();
             let adopted = random.one_in(2).then(adopted);
             said.push(GroupCommand::Create { config: ClusterConfig { durability, ..config(3, 2) }, adopted });
             run(&mut group, said[0].clone());

@@ -74,7 +74,7 @@ impl Adopting {
                     replace_after: DEFAULT_REPLACE_AFTER,
                     memory_return: DEFAULT_MEMORY_RETURN,
                 };
-                let create = GroupCommand::Create { config: cluster, adopted: Some(Box::new(surveyed.adopted)) };
+                let create = GroupCommand::Create { config: cluster, adopted: Some(surveyed.adopted.encode()) };
                 let mut group = Group::new();
                 assert_eq!(group.apply(1, &create), Answer::Done);
                 self.group.insert(group)
