@@ -20,7 +20,7 @@ cargo test --workspace --quiet
 step six hundred seeds of whole clusters
 # Built together: each by itself would build what both use with other features, a second time.
 cargo build --release --quiet -p rauk -p rauk-simulation --bins
-"$CARGO_TARGET_DIR/release/rauk-simulation" --only cluster --seeds 600 --minutes 15
+"$CARGO_TARGET_DIR/release/rauk-simulation" --only cluster --seeds 600 --minutes 25
 step real clients
 tests/clients/run.sh "$CARGO_TARGET_DIR/release/rauk"
 if [ "$kind" = long ]; then
