@@ -70,7 +70,7 @@ fn everything(connection: &mut Conn) -> Vec<String> {
     answers
 }
 
-/// All of it is there. A node of a busy machine may lose its lease meanwhile, and start anew.
+/// All of it is there. A node of a busy machine may lose its lease meanwhile, and start again.
 fn check(node: &Node, expected: &[String]) {
     let began = Instant::now();
     loop {
