@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[path = "../tests/support/backend.rs"]
+#[path = "../tests/protocol/support/backend.rs"]
 mod backend;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,7 +1,7 @@
 //! Draws `docs/adaptive-send.svg`: `max_waits` of one simulated socket while its load changes.
 //! `cargo run -p rauk-transporter --example adaptive_plot`
 
-#[path = "../tests/loads/mod.rs"]
+#[path = "../tests/connections/loads.rs"]
 #[allow(dead_code)]
 mod loads;
 

@@ -1,5 +1,6 @@
 //! Out of descriptors: accepting fails, does not spin, and goes on when there are some again. A program of its own, because it uses all of them up.
 
+#[path = "connections/support.rs"]
 mod support;
 
 use rauk_transporter::{Options, Urgency};

@@ -1,0 +1,24 @@
+//! One real `rauk` process and its clients, one module per subject.
+//!
+//! One binary: each file by itself would be linked with the whole of what tests share again. A module's tests are run by its name: `cargo test -p rauk --test server crash`.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bench_analytics;
+mod charsets;
+mod conformance;
+mod crash;
+mod differential;
+mod directory;
+mod files;
+mod flex;
+mod hostile;
+mod isolation;
+mod metadata;
+mod native;
+mod native_bad_input;
+mod native_port;
+mod online_ddl;
+mod output;
+mod process;
