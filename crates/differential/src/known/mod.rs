@@ -29,10 +29,10 @@ pub use words::groupings;
 
 use crate::campaign::REFERENCE_LACKS;
 use crate::compare::{Category, Cell};
-use crate::run::outcome::Family;
+use crate::run::outcome::{Family, Outcome};
 use crate::run::{Answers, Pair};
 use crate::schema::Schema;
-use crate::tree::Statement;
+use crate::tree::{Query, Statement};
 use evidence::Evidence;
 use names::Names;
 
@@ -87,6 +87,14 @@ pub fn find(
     let names = Names::of(statement, schema);
     let evidence = Evidence::new(statement, category, answers, schema, &names);
     by_columns(&evidence).or_else(|| by_reference(pair, &evidence)).or_else(|| by_answers(&evidence))
+}
+
+/// Two answers of Rauk to a query, with its derived tables merged and not, are the same but for digits of quotients.
+pub fn same_but_for_quotients(schema: &Schema, query: &Query, one: &Outcome, other: &Outcome) -> bool {
+    let statement = Statement::Query(query.clone());
+    let names = Names::of(&statement, schema);
+    let answers = Answers { reference: one.clone(), rauk: other.clone(), contents: Vec::new() };
+    values::same_but_for_quotients(&Evidence::new(&statement, Category::Rows, &answers, schema, &names))
 }
 
 /// Each column that differs may.
