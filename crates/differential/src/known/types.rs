@@ -4,6 +4,7 @@ use super::evidence::{Evidence, begins, is_null};
 use super::{Kind, Test};
 use crate::run::outcome::Family;
 use crate::tree::Expr;
+use crate::tree::feature::Feature;
 
 pub const KINDS: &[Kind] = &[
     Kind {
@@ -26,7 +27,7 @@ pub const KINDS: &[Kind] = &[
         // MySQL 8 keeps a mix of signed and unsigned numbers, ROUND and minus of a whole number and TIME_TO_SEC an integer
         // where MariaDB makes it a DECIMAL. Numbers of rows are unsigned in MySQL 8. How long an integer is decides whether
         // FLOOR and its kin of a DECIMAL are integers; MariaDB counts digits of literals, more of UNIX_TIMESTAMP, and
-        // those of any BIGINT for ABS of an INT in a temporary table.
+        // those of any BIGINT for ABS of an INT, and for a sum, in a temporary table.
         name: "integers that are DECIMAL",
         manual: "https://dev.mysql.com/doc/refman/8.0/en/mathematical-functions.html",
         test: Test::Type(|e, at, reference, rauk| {
@@ -37,7 +38,8 @@ pub const KINDS: &[Kind] = &[
             };
             match (reference, rauk) {
                 (Family::Decimal, Family::Integer) => {
-                    let is_longer = || of(&["UNIX_TIMESTAMP(", "ABS("]) && of(&["CEILING(", "FLOOR("]);
+                    let is_sum = || is_temporary(e) && of(&["({0} + {1})", "({0} - {1})", "({0} * {1})"]);
+                    let is_longer = || of(&["CEILING(", "FLOOR("]) && (of(&["UNIX_TIMESTAMP(", "ABS("]) || is_sum());
                     is_unsigned() || of(&["ROUND(", "(- {0})", "TIME_TO_SEC("]) || has_long(e, at) || is_longer()
                 }
                 (Family::Integer, Family::Decimal) => {
@@ -71,6 +73,11 @@ pub(super) const UNSIGNED: &[&str] = &[
     "DENSE_RANK(",
     "NTILE(",
 ];
+
+/// There is a table that may be a temporary one.
+fn is_temporary(e: &Evidence<'_>) -> bool {
+    [Feature::Derived, Feature::With, Feature::View].iter().any(|feature| e.has(*feature))
+}
 
 fn has_long(e: &Evidence<'_>, at: usize) -> bool {
     e.shows(at, &|expr| matches!(expr, Expr::Literal { text, .. } if text == "18446744073709551615"))
