@@ -5,12 +5,12 @@
 //! it, or as it was; a DELETE comes to a parent before or behind the row whose cascade deletes what refers to it, or
 //! finds a row gone that a cascade has deleted; an UPDATE gives a row the value that another one had, which a cascade
 //! follows; a subquery of an INSERT is computed before or behind the row before it and its cascade; of two assignments of
-//! ON DUPLICATE KEY UPDATE that read nothing of each other either may come first. MariaDB is asked in each order of tables
-//! and of columns, and in some in which any row may be the first ([`SHUFFLES`]). What is left out: all other orders of
-//! rows.
+//! ON DUPLICATE KEY UPDATE that read nothing of each other either may come first; of two rows that are wrong either may be
+//! met first. MariaDB is asked in each order of tables and of columns, and in some in which any row may be the first
+//! ([`SHUFFLES`]). What is left out: all other orders of rows.
 
 use super::names::Names;
-use super::{Kind, Test};
+use super::{Kind, Test, places};
 use crate::tree::visit::{self, NodeMut};
 use crate::tree::{Body, Class, Expr, From, Item, OrderKey, Query, Select, Source, Statement};
 
@@ -41,7 +41,10 @@ fn orders(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
             others
         }
         Statement::Update { from: From::Join { .. }, set, .. } => of_assignments(statement, set, names),
-        Statement::Update { from: From::Table { .. }, order, .. } if order.is_empty() && names.has_foreign_keys() => {
+        Statement::Update { from: From::Table { .. }, set, order, .. }
+            if order.is_empty()
+                && (names.has_foreign_keys() || set.iter().any(|(_, value)| may_leave_its_type(value))) =>
+        {
             of_rows(statement, names)
         }
         Statement::Delete { from, order, .. } if order.is_empty() && names.has_foreign_keys() => match from {
@@ -49,6 +52,15 @@ fn orders(statement: &Statement, names: &Names<'_>) -> Vec<Statement> {
             _ => of_rows(statement, names),
         },
         _ => Vec::new(),
+    }
+}
+
+/// A number may be out of the range of what it is computed in, which IGNORE does not pass over: what is wrong in other rows
+/// is not told then.
+fn may_leave_its_type(value: &Expr) -> bool {
+    match value {
+        Expr::Form { arguments, .. } => places::may_fail(value, 1690) || arguments.iter().any(may_leave_its_type),
+        _ => false,
     }
 }
 
