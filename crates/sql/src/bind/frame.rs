@@ -414,6 +414,10 @@ impl Scope for Binder<'_> {
         self.frames.iter().any(made)
     }
 
+    fn is_of_system(&self, column: ColumnId) -> bool {
+        self.lookup.is_system(&self.columns.get(column).result.database)
+    }
+
     fn within_aggregate(&mut self, inside: bool) {
         if inside {
             self.before_arguments.push(self.open.iter().map(|subquery| subquery.outer.len()).collect());

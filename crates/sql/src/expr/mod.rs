@@ -504,6 +504,10 @@ pub trait Scope {
     fn is_computed(&self, _column: ColumnId) -> bool {
         false
     }
+    /// The column is one of a table of the system.
+    fn is_of_system(&self, _column: ColumnId) -> bool {
+        false
+    }
     /// The arguments of an aggregate follow, or have been bound.
     fn within_aggregate(&mut self, _inside: bool) {}
     /// `VALUES(column)` in ON DUPLICATE KEY UPDATE.
