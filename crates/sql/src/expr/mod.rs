@@ -74,7 +74,7 @@ pub(crate) use display::{Named, Names, readable};
 pub use fulltext::SearchMode;
 pub(crate) use functions::digits::result_type;
 pub(crate) use functions::json::elements::{AskedElements, INDEX_NAME, by_elements, constant_document, sought};
-pub(crate) use functions::{ANY_VALUE, Collected, crc32, is_spatial_test, locale};
+pub(crate) use functions::{ANY_VALUE, Collected, check_gtid_set, crc32, is_spatial_test, locale};
 pub(crate) use subquery::{Awaited, is_pending, pending};
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub use switches::Switches;
