@@ -66,6 +66,10 @@ pub trait Lookup {
     /// Finds what the query of a view names: in the view's database, with the privileges that its SQL SECURITY says. Errors: 1449, 1045.
     fn within(&self, view: &ViewSchema) -> Result<Box<dyn Lookup>, MysqlError>;
     fn database(&self) -> &Database;
+    /// Whether a database of this name has tables of the system: `information_schema` and the like.
+    fn is_system(&self, _database: &str) -> bool {
+        false
+    }
     /// The type that JSON_TABLE declares for a column. Errors: 1074, 1425, 1426, 1115, 1273, 1235 and others of declared types.
     fn column_type(
         &self,

@@ -344,6 +344,19 @@ pub(super) fn invalid_use() -> MysqlError {
     MysqlError::new(codes::INVALID_GROUP_FUNC_USE, "Invalid use of group function")
 }
 
+impl Binder<'_> {
+    /// The table that these columns of a derived table show columns of, and their positions there. Error 1210 for several tables.
+    fn searchable_columns(&self, ids: &[ColumnId]) -> Result<(Option<&Arc<TableSchema>>, Vec<usize>), MysqlError> {
+        let shown = |id: &ColumnId| self.searchable.iter().find(|shown| shown.column == *id);
+        let Some(columns) = ids.iter().map(shown).collect::<Option<Vec<_>>>() else { return Ok((None, vec![])) };
+        let first = columns.first();
+        if columns.iter().any(|shown| first.is_some_and(|first| first.of != shown.of)) {
+            return Err(crate::expr::wrong_arguments("MATCH"));
+        }
+        Ok((first.map(|shown| &shown.schema), columns.iter().map(|shown| shown.at).collect()))
+    }
+}
+
 impl Scope for Binder<'_> {
     fn resolve(&mut self, path: &[&str]) -> Result<Resolved, MysqlError> {
         let clause = self.frames.last().map_or(Clause::FieldList, |frame| frame.clause);
@@ -414,6 +427,10 @@ impl Scope for Binder<'_> {
         self.frames.iter().any(made)
     }
 
+    fn is_of_system(&self, column: ColumnId) -> bool {
+        self.lookup.is_system(&self.columns.get(column).result.database)
+    }
+
     fn within_aggregate(&mut self, inside: bool) {
         if inside {
             self.before_arguments.push(self.open.iter().map(|subquery| subquery.outer.len()).collect());
@@ -465,12 +482,18 @@ impl Scope for Binder<'_> {
         let ids: Vec<ColumnId> = columns.iter().filter_map(id).collect();
         // All of one table, which may be one of a block around.
         let table = self.frames.iter().find_map(|frame| frame.table_of(*ids.first()?));
-        let position = |id: &ColumnId| table?.columns.iter().position(|(_, known)| known == id);
-        let positions: Option<Vec<usize>> = ids.iter().map(position).collect();
-        let (Some(table), Some(positions)) = (table, positions) else {
+        let Some(table) = table.filter(|table| ids.iter().all(|id| table.columns.iter().any(|(_, known)| known == id)))
+        else {
             return Err(crate::expr::wrong_arguments("MATCH"));
         };
-        let index = table.schema.as_ref().and_then(|schema| {
+        let (schema, positions) = match &table.schema {
+            Some(schema) => {
+                let position = |id: &ColumnId| table.columns.iter().position(|(_, known)| known == id);
+                (Some(schema), ids.iter().filter_map(position).collect())
+            }
+            None => self.searchable_columns(&ids)?,
+        };
+        let index = schema.and_then(|schema| {
             let at = fulltext::index_of(schema, &positions)?;
             Some((schema.id, schema.indexes[at].id))
         });

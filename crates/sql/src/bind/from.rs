@@ -7,11 +7,11 @@
 //! A derived table sees the blocks around its own block, but not the tables beside it; with LATERAL it sees those before it. A LATERAL that reads none of
 //! them is a derived table. One at the right of a RIGHT JOIN may not read the left side (3668), which is not there before it.
 
-use super::Binder;
 use super::change::{Forbidden, is_kept, target_used};
 use super::frame::{Table, Visible};
 use super::names::{Clause, check_alias, unknown_column};
 use super::own_row;
+use super::{Binder, Searchable, view};
 use crate::expr::{self, ColumnId, CompareOp, Expr, SubqueryId};
 use crate::logical::{
     self, Column, Derived, Join, JoinHints, JoinKind, Lateral, MAX_TABLES, Node, PathHint, PathHints, Query, Scan,
@@ -400,6 +400,12 @@ impl Binder<'_> {
             let name = names.get(at).cloned().unwrap_or_else(|| self.columns.get(id).result.name.clone());
             if columns.iter().any(|(known, _)| known.eq_ignore_ascii_case(&name)) {
                 return Err(MysqlError::new(codes::DUP_FIELDNAME, format!("Duplicate column name '{name}'")));
+            }
+            if let Some((scan, at)) = view::base_of(&query.node, id)
+                && scan.schema().indexes.iter().any(|index| index.is_full_text())
+            {
+                let (schema, of) = (scan.schema().clone(), scan.columns[0]);
+                self.searchable.push(Searchable { column: id, schema, at, of });
             }
             let result = &mut self.columns.get_mut(id).result;
             result.name.clone_from(&name);

@@ -53,6 +53,7 @@ use rauk_types::result::ResultColumn;
 use rauk_types::{MysqlError, TableId, TableSchema};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Columns that a query gives at most (1117).
@@ -72,6 +73,8 @@ pub(crate) struct Binder<'a> {
     subqueries: Vec<Option<logical::Subquery>>,
     tables: Vec<Option<logical::CommonTable>>,
     searches: Vec<logical::Search>,
+    /// Columns of derived tables and views that show columns of tables with full-text keys.
+    searchable: Vec<Searchable>,
     /// Query blocks around what is being bound, the innermost last.
     frames: Vec<Frame>,
     /// Common tables in reach, the innermost last.
@@ -149,6 +152,15 @@ pub(crate) fn bind(statement: &Parsed, lookup: &dyn Lookup, context: &BindContex
     binder.finish(body)
 }
 
+/// What a column of a derived table shows as it is.
+struct Searchable {
+    column: ColumnId,
+    schema: Arc<TableSchema>,
+    at: usize,
+    /// The first column of that table, which tells it from others of its schema.
+    of: ColumnId,
+}
+
 impl<'a> Binder<'a> {
     pub fn new(lookup: &'a dyn Lookup, context: &'a BindContext) -> Self {
         Binder {
@@ -158,6 +170,7 @@ impl<'a> Binder<'a> {
             subqueries: vec![],
             tables: vec![],
             searches: vec![],
+            searchable: vec![],
             frames: vec![],
             common: vec![],
             open: vec![],

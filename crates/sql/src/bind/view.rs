@@ -14,7 +14,7 @@ use super::change::is_merged;
 use super::frame::{Frame, Table};
 use super::{Binder, OpenSubquery};
 use crate::expr::{BindContext, ColumnId, Expr, ExprKind};
-use crate::logical::{Derived, Node, Query, ScanTable};
+use crate::logical::{Derived, Node, Query, Scan, ScanTable};
 use crate::lookup::Lookup;
 use crate::parse::ast::{self, ItemName, QueryBody, SelectItem};
 use crate::parse::print::{self, FullColumn, FullNames};
@@ -114,19 +114,21 @@ fn tables_of(node: &Node, tables: &mut Vec<(String, String)>) {
 
 /// The stored column that a column of a tree shows as it is.
 fn base_column(node: &Node, id: ColumnId) -> Option<&rauk_types::Column> {
+    base_of(node, id).map(|(scan, at)| &scan.schema().columns[at])
+}
+
+/// The table whose column a column of a tree shows as it is, and the column's position there.
+pub(super) fn base_of(node: &Node, id: ColumnId) -> Option<(&Scan, usize)> {
     match node {
-        Node::Scan(scan) => {
-            let at = scan.columns.iter().position(|&column| column == id)?;
-            Some(&scan.schema().columns[at])
-        }
+        Node::Scan(scan) => scan.columns.iter().position(|&column| column == id).map(|at| (&**scan, at)),
         Node::Project { input, items } => match items.iter().find(|(item, _)| *item == id)?.1.kind {
-            ExprKind::Reference(of) => stack::grow(|| base_column(input, of)),
+            ExprKind::Reference(of) => stack::grow(|| base_of(input, of)),
             _ => None,
         },
         Node::SetOperation(_) => None,
         node => {
             let mut found = None;
-            node.for_each_input(&mut |input| found = found.or_else(|| stack::grow(|| base_column(input, id))));
+            node.for_each_input(&mut |input| found = found.or_else(|| stack::grow(|| base_of(input, id))));
             found
         }
     }

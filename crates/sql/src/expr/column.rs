@@ -168,6 +168,10 @@ fn integer(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Resul
     match value {
         ValueRef::Int(v) => ranged_integer(v.into(), to, target),
         ValueRef::UInt(v) => ranged_integer(v.into(), to, target),
+        // The DOUBLE beside the largest BIGINT is taken for it.
+        ValueRef::Double(v) if v == -(i64::MIN as f64) && to.kind == TypeKind::BigInt && !to.unsigned => {
+            Ok(Value::Int(i64::MAX))
+        }
         ValueRef::Double(v) => {
             // Beyond what i128 holds the cast clips, which is out of range for every column.
             ranged_integer(v.round_ties_even() as i128, to, target)
@@ -181,16 +185,11 @@ fn integer(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) -> Resul
         ValueRef::Str(_) | ValueRef::Bytes(_) => {
             let text = value.as_bytes().unwrap_or_default();
             let parsed = Decimal::parse_prefix(text);
-            let number = parsed.value.to_i128();
-            let stored = number.unwrap_or(0).clamp(i64::MIN.into(), u64::MAX.into());
             if parsed.consumed == 0 {
                 return target.incorrect("integer", text, integer_value(0, to));
             }
-            let stored = match number {
-                Some(_) => stored,
-                None if parsed.value.is_negative() => i128::MIN,
-                None => i128::MAX,
-            };
+            let beyond = if parsed.value.is_negative() { i128::MIN } else { i128::MAX };
+            let stored = parsed.value.to_i128().unwrap_or(beyond);
             let (low, high) = to.integer_range().expect("an integer type");
             // Out of range says enough.
             if !(low..=high).contains(&stored) {

@@ -98,6 +98,11 @@ pub trait Server: Send + Sync {
 
     /// Which roles are granted to whom, as GraphML.
     fn roles_graph(&self) -> String;
+
+    /// The present in microseconds since 1970 UTC, which goes on within a statement.
+    fn clock_micros(&self) -> Option<i64> {
+        None
+    }
 }
 
 /// No files and no accounts: where expressions are evaluated outside of a session.

@@ -74,7 +74,7 @@ pub(crate) use display::{Named, Names, readable};
 pub use fulltext::SearchMode;
 pub(crate) use functions::digits::result_type;
 pub(crate) use functions::json::elements::{AskedElements, INDEX_NAME, by_elements, constant_document, sought};
-pub(crate) use functions::{ANY_VALUE, Collected, crc32, is_spatial_test, locale};
+pub(crate) use functions::{ANY_VALUE, Collected, check_gtid_set, crc32, is_spatial_test, locale};
 pub(crate) use subquery::{Awaited, is_pending, pending};
 pub use subquery::{BoundSubquery, ColumnId, Missing, Subquery, SubqueryId, SubqueryTest};
 pub use switches::Switches;
@@ -502,6 +502,10 @@ pub trait Scope {
     }
     /// The column is what an aggregate or a window function gives.
     fn is_computed(&self, _column: ColumnId) -> bool {
+        false
+    }
+    /// The column is one of a table of the system.
+    fn is_of_system(&self, _column: ColumnId) -> bool {
         false
     }
     /// The arguments of an aggregate follow, or have been bound.

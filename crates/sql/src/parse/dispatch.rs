@@ -87,10 +87,20 @@ impl Parser<'_> {
             "GET" => self.get_diagnostics(),
             "SIGNAL" | "RESIGNAL" => self.signal(word == "RESIGNAL"),
             "INSTALL" | "UNINSTALL" => self.unsupported(&format!("{word} PLUGIN")),
+            "RESET" if self.is_kw_at(1, "PERSIST") => self.reset_persist(),
             "CHANGE" | "RESET" | "PURGE" | "STOP" | "BINLOG" | "CLONE" | "SHUTDOWN" | "RESTART" | "HELP" | "IMPORT"
             | "CACHE" => self.unsupported(&word),
             _ => self.fail(),
         }
+    }
+
+    fn reset_persist(&mut self) -> Result<Statement> {
+        self.advance();
+        self.advance();
+        let if_exists = self.accept_kws(&["IF", "EXISTS"]);
+        let named = if_exists || !self.at_end();
+        let variable = if named { Some(self.name()?) } else { None };
+        Ok(Statement::ResetPersist { variable, if_exists })
     }
 
     /// What FLUSH is told beside tables.

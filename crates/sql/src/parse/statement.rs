@@ -503,6 +503,11 @@ pub enum Statement {
     AcceptLoss,
     /// FLUSH of anything.
     Handler(Box<Handler>),
+    /// `None`: all that is kept.
+    ResetPersist {
+        variable: Option<String>,
+        if_exists: bool,
+    },
     /// FLUSH of something else than tables, in upper case.
     Flush(Vec<FlushOption>),
     FlushTables {

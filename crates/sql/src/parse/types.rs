@@ -4,10 +4,13 @@
 //! UNSIGNED. It, a character set or BINARY behind a type become column options, and SERIAL brings its own.
 //! Types that Rauk has not (`VECTOR`, `UUID`) are parsed, so that the error can name them.
 
-use super::ast::{CastType, ColumnOption, ColumnType, Digits, IntegerSize};
+use super::ast::{BINARY_OF_SET, CastType, ColumnOption, ColumnType, Digits, IntegerSize};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
 use rauk_types::GeometryKind;
+
+/// The character set of NCHAR, as MySQL names it.
+const NATIONAL: &str = "utf8mb3";
 
 /// The kind that a word in upper case names; `GEOMETRYCOLLECTION` has two names.
 fn geometry_kind(word: &str) -> Option<GeometryKind> {
@@ -43,7 +46,7 @@ impl Parser<'_> {
         unsigned
     }
 
-    /// CHARACTER SET x, CHARSET x, COLLATE x, ASCII, UNICODE, BINARY behind a character type.
+    /// CHARACTER SET x, CHARSET x, ASCII, UNICODE, BYTE, BINARY behind a character type.
     fn charset_options(&mut self) -> Result<Vec<ColumnOption>> {
         let mut options = Vec::new();
         loop {
@@ -54,8 +57,10 @@ impl Parser<'_> {
                 options.push(ColumnOption::Charset("latin1".into()));
             } else if self.accept_kw("UNICODE") {
                 options.push(ColumnOption::Charset("ucs2".into()));
+            } else if self.accept_kw("BYTE") {
+                options.push(ColumnOption::Charset("binary".into()));
             } else if self.accept_kw("BINARY") {
-                options.push(ColumnOption::Collation("utf8mb4_bin".into()));
+                options.push(ColumnOption::Collation(BINARY_OF_SET.into()));
             } else {
                 return Ok(options);
             }
@@ -102,16 +107,23 @@ impl Parser<'_> {
                         Some(_) => self.accept_kw("VARYING"),
                         None => return self.fail(),
                     },
+                    "NCHAR" => self.accept_any_kw(&["VARCHAR", "VARYING"]).is_some(),
                     _ => self.accept_kw("VARYING"),
                 };
                 let length = self.length()?;
                 options = self.charset_options()?;
+                if matches!(word.as_str(), "NCHAR" | "NVARCHAR" | "NATIONAL") {
+                    options.insert(0, ColumnOption::Charset(NATIONAL.into()));
+                }
                 if varying { ColumnType::VarChar(length) } else { ColumnType::Char(length) }
             }
             "TINYTEXT" | "TEXT" | "MEDIUMTEXT" | "LONGTEXT" | "LONG" => {
                 let long_binary = word == "LONG" && self.accept_kw("VARBINARY");
                 if word == "LONG" && !long_binary {
-                    self.accept_kw("VARCHAR");
+                    let varying = self.accept_kws(&["CHAR", "VARYING"]) || self.accept_kws(&["CHARACTER", "VARYING"]);
+                    if !varying {
+                        self.accept_kw("VARCHAR");
+                    }
                 }
                 let length = if word == "TEXT" { self.length()? } else { None };
                 options = self.charset_options()?;
@@ -178,9 +190,11 @@ impl Parser<'_> {
             let _ = self.accept_any_kw(&["INTEGER", "INT"]);
             return Ok(if word == "SIGNED" { CastType::Signed } else { CastType::Unsigned });
         }
+        // As a cast NCHAR is a CHAR of the connection's character set.
+        let national = self.is_kw("NCHAR") || self.is_kw("NATIONAL");
         let (column_type, options) = self.column_type()?;
         let charset = options.into_iter().find_map(|option| match option {
-            ColumnOption::Charset(name) => Some(name),
+            ColumnOption::Charset(name) if !national => Some(name),
             _ => None,
         });
         Ok(match column_type {

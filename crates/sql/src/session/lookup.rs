@@ -168,6 +168,10 @@ pub(crate) fn denied(need: &Need, error: MysqlError) -> MysqlError {
 }
 
 impl Lookup for SessionLookup {
+    fn is_system(&self, database: &str) -> bool {
+        system::is_system(database)
+    }
+
     fn table(&self, database: Option<&str>, name: &str, privilege: &str) -> Result<TableSource, MysqlError> {
         Ok(self.find(database, name, privilege, false)?.0)
     }

@@ -312,6 +312,10 @@ impl Session {
                 return self.change_histograms(tables, change, sink).await;
             }
             Statement::TableMaintenance { verb, tables, .. } => return self.maintain(verb, tables, sink).await,
+            Statement::ResetPersist { variable, if_exists } => {
+                self.reset_persist(variable.as_deref(), *if_exists).await?;
+                Done::default()
+            }
             Statement::Flush(what) => {
                 self.flush(what).await?;
                 Done::default()
@@ -401,7 +405,7 @@ impl Session {
                 Handler::Read { .. } => Counter::HandlerRead,
                 Handler::Close(_) => Counter::HandlerClose,
             },
-            Statement::GetDiagnostics(_) | Statement::Signal(_) => return,
+            Statement::GetDiagnostics(_) | Statement::Signal(_) | Statement::ResetPersist { .. } => return,
             Statement::ForgetNode(_) | Statement::AcceptLoss | Statement::Unsupported(_) => return,
         };
         self.process.counters.add(counter, 1);

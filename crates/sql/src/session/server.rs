@@ -1,4 +1,4 @@
-//! What functions ask of the server: LOAD_FILE and ROLES_GRAPHML, with the rights of the session's account.
+//! What functions ask of the server: LOAD_FILE and ROLES_GRAPHML, with the rights of the session's account, and SYSDATE.
 
 use super::engine::Engine;
 use super::files::{allowed_file, load};
@@ -31,5 +31,9 @@ impl Server for SessionServer {
             return roles_graph(&[]);
         }
         roles_graph(&self.engine.users.all())
+    }
+
+    fn clock_micros(&self) -> Option<i64> {
+        Some(self.engine.now_micros())
     }
 }

@@ -236,8 +236,8 @@ impl Binder<'_> {
         } else {
             self.text_connection().charset()
         };
-        // Names and what is stored of definitions is utf8mb4 here and utf8mb3 in MySQL, whose collations tools write beside it.
-        let system = set == Charset::UTF8MB4 && collation.charset() == Charset::UTF8MB3 && reads_columns(&expr);
+        // What tables of the system show is utf8mb4 here and utf8mb3 in MySQL, whose collations tools write beside it.
+        let system = set == Charset::UTF8MB4 && collation.charset() == Charset::UTF8MB3 && self.is_of_system(&expr);
         if collation.charset() != set && !system {
             let message = format!("COLLATION '{name}' is not valid for CHARACTER SET '{}'", set.name());
             return Err(MysqlError::new(COLLATION_CHARSET_MISMATCH, message));
@@ -250,6 +250,12 @@ impl Binder<'_> {
         let nullable = expr.nullable;
         let expr = converted(expr, &ty);
         Ok(Expr { kind: ExprKind::Collate(Box::new(expr)), ty, nullable, coercibility: types::EXPLICIT })
+    }
+
+    fn is_of_system(&self, expr: &Expr) -> bool {
+        let mut found = matches!(expr.kind, ExprKind::Reference(id) if self.scope.is_of_system(id));
+        expr.for_each_child(&mut |child| found = found || crate::stack::grow(|| self.is_of_system(child)));
+        found
     }
 
     pub fn extract(&mut self, unit: Unit, operand: &ast::Expr) -> Result<Expr> {
@@ -510,12 +516,6 @@ fn is_written_out(expr: &ast::Expr) -> bool {
         }
         _ => false,
     }
-}
-
-fn reads_columns(expr: &Expr) -> bool {
-    let mut columns = false;
-    expr.for_each_column(&mut |_, _| columns = true);
-    columns
 }
 
 /// ER_COLLATION_CHARSET_MISMATCH.

@@ -151,7 +151,10 @@ pub(super) fn bits(value: ValueRef<'_>, to: &DataType, target: &mut Target<'_>) 
         ValueRef::Decimal(number) if number.is_negative() && !number.rounded(0).is_zero() => {
             return target.out_of_range(Value::UInt(0));
         }
-        ValueRef::Decimal(number) => u64::try_from(rounded(number)).ok().or(Some(rounded(number) as i64 as u64)),
+        ValueRef::Decimal(number) => match u64::try_from(rounded(number)) {
+            Ok(number) => Some(number),
+            Err(_) => return target.out_of_range(Value::UInt(all)),
+        },
         ValueRef::Double(number) => Some(if number < 0.0 { number as i64 as u64 } else { number as u64 }),
         ValueRef::Int(number) => Some(number as u64),
         ValueRef::UInt(number) => Some(number),

@@ -1,7 +1,7 @@
 //! The present time, and what depends on the session's time zone.
 //!
-//! The present is the statement's start ([`Context::now_micros`]): every call in a statement gives the same. SYSDATE too, as MySQL does with
-//! `--sysdate-is-now`.
+//! The present is the statement's start ([`Context::now_micros`]): every call in a statement gives the same. Only SYSDATE reads the server's clock at
+//! each call, whatever `SET timestamp` says.
 
 use super::{Call, Derived, Function, Typing};
 use crate::expr::Context;
@@ -13,7 +13,7 @@ use rauk_types::{DataType, DateTime, Decimal, MysqlError, TypeKind, Value};
 
 pub const FUNCTIONS: &[Function] = &[
     Function::new("NOW", 0, 1, |t| temporal(t, TypeKind::DateTime), now).of_statement(),
-    Function::new("SYSDATE", 0, 1, |t| temporal(t, TypeKind::DateTime), now).of_statement(),
+    Function::new("SYSDATE", 0, 1, |t| temporal(t, TypeKind::DateTime), sysdate).volatile(),
     Function::new(
         "CURDATE",
         0,
@@ -121,6 +121,12 @@ fn utc(c: &Call<'_, '_>, context: &Context) -> Option<DateTime> {
 
 fn now(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
     Ok(local(c, context).map_or(Value::Null, Value::DateTime))
+}
+
+fn sysdate(c: &Call<'_, '_>, context: &mut Context) -> Result<Value> {
+    let micros = context.server.clock_micros().unwrap_or(context.now_micros);
+    let local = DateTime::from_unix_micros(micros, &context.time_zone);
+    Ok(local.map_or(Value::Null, |v| Value::DateTime(v.truncated(c.ty.scale))))
 }
 
 /// An integer, or a decimal when the argument has a fraction of a second.

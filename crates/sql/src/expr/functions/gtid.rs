@@ -102,6 +102,11 @@ fn without(a: &[(i64, i64)], b: &[(i64, i64)]) -> Intervals {
     out
 }
 
+/// Error 1772 for a text that is no set.
+pub(crate) fn check_set(text: &str) -> Result<()> {
+    GtidSet::parse(text).map(|_| ())
+}
+
 impl GtidSet {
     /// Error 1772.
     fn parse(text: &str) -> Result<GtidSet> {

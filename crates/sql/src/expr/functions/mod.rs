@@ -36,6 +36,7 @@ mod weights;
 mod xml;
 
 pub(crate) use binary::crc32;
+pub(crate) use gtid::check_set as check_gtid_set;
 pub(crate) use miscellaneous::ANY_VALUE;
 pub(crate) use spatial::collect::Collected;
 pub(crate) use spatial::is_test as is_spatial_test;

@@ -113,6 +113,8 @@ fn change_case<I: Iterator<Item = char>>(
             match (other.next(), other.next()) {
                 // A letter whose other case the set lacks stays too (`µ` in latin1).
                 (Some(single), None) if set.has(single) => out.push(single),
+                // Unicode's case of one letter by one letter drops the dot that its full case keeps.
+                (Some(single), Some('\u{307}')) if original == 'İ' => out.push(single),
                 _ => out.push(original),
             }
         }

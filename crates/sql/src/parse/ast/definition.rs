@@ -76,6 +76,9 @@ pub struct Digits {
     pub scale: Option<u64>,
 }
 
+/// In the place of a collation's name: BINARY behind a type, the `_bin` collation of whatever set the column has.
+pub const BINARY_OF_SET: &str = "_bin";
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnOption {
     Null,

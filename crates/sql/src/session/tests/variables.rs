@@ -56,6 +56,36 @@ fn mistakes() {
 }
 
 #[test]
+fn reset_persist() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("SET PERSIST max_connections = 300, PERSIST wait_timeout = 100, PERSIST sort_buffer_size = 65536");
+    t.error("RESET PERSIST nonsense", 3615, "Variable nonsense does not exist in persisted config file");
+    t.ok("RESET PERSIST IF EXISTS nonsense");
+    t.expect("SHOW WARNINGS", &["Warning|3615|Variable nonsense does not exist in persisted config file"]);
+    t.ok("RESET PERSIST Max_Connections");
+    let kept = "SELECT variable_name FROM performance_schema.persisted_variables ORDER BY 1";
+    t.expect(kept, &["sort_buffer_size", "wait_timeout"]);
+    t.expect("SELECT @@global.max_connections", &["300"]);
+    t.ok("RESET PERSIST");
+    t.expect(kept, &[]);
+    t.expect("SELECT @@global.wait_timeout", &["100"]);
+    t.code("RESET PERSIST IF EXISTS", 1064);
+}
+
+#[test]
+fn where_a_dump_ends() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("SET @@GLOBAL.GTID_PURGED=/*!80000 '+'*/ '3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5'");
+    t.expect("SHOW WARNINGS", &["Warning|1618|<GTID_PURGED> option ignored"]);
+    t.expect("SELECT @@gtid_purged", &[""]);
+    t.ok("SET @@GLOBAL.GTID_PURGED=/*!80000 '+'*/ ''");
+    t.error("SET GLOBAL gtid_purged = 'x'", 1772, "Malformed GTID set specification 'x'.");
+    t.code("SET PERSIST gtid_purged = ''", 1238);
+}
+
+#[test]
 fn names_and_collations() {
     let server = server();
     let mut t = server.session();

@@ -4,6 +4,7 @@
 //! variables whose values are kept without an effect because nothing that a client sees depends on them.
 
 use super::definition::Variable;
+use crate::expr::check_gtid_set;
 use crate::session::ddl::options::is_engine;
 use crate::session::errors;
 use rauk_types::error::codes;
@@ -15,6 +16,9 @@ const KEPT: &[(&str, &[&str])] = &[
     ("default_collation_for_utf8mb4", &["utf8mb4_0900_ai_ci"]),
     ("default_table_encryption", &["OFF"]),
     ("end_markers_in_json", &["OFF"]),
+    ("enforce_gtid_consistency", &["OFF"]),
+    ("explain_format", &["TRADITIONAL"]),
+    ("explain_json_format_version", &["1"]),
     ("explicit_defaults_for_timestamp", &["ON"]),
     ("ft_boolean_syntax", &["+ -><()~*:\"\"&|"]),
     ("general_log", &["OFF"]),
@@ -25,11 +29,14 @@ const KEPT: &[(&str, &[&str])] = &[
     ("innodb_ft_user_stopword_table", &["", "NULL"]),
     ("offline_mode", &["OFF"]),
     ("optimizer_trace", &["enabled=off,one_line=off", "enabled=off,one_line=on", "enabled=off"]),
+    ("restrict_fk_on_non_standard_key", &["OFF"]),
     ("resultset_metadata", &["FULL"]),
     ("secure_auth", &["ON"]),
+    ("select_into_disk_sync", &["OFF"]),
     ("session_track_gtids", &["OFF"]),
     ("show_old_temporals", &["OFF"]),
     ("slow_query_log", &["OFF"]),
+    ("sql_generate_invisible_primary_key", &["OFF"]),
     ("sql_warnings", &["OFF"]),
     ("updatable_views_with_limit", &["YES"]),
     ("use_secondary_engine", &["ON", "OFF"]),
@@ -45,6 +52,7 @@ pub fn check(variable: &Variable, value: &Value, started: &Value) -> Result<(), 
             let message = format!("Unknown storage engine '{engine}'");
             return Err(MysqlError::new(codes::UNKNOWN_STORAGE_ENGINE, message));
         }
+        ("gtid_purged", Value::Str(set)) => check_gtid_set(set.strip_prefix('+').unwrap_or(set))?,
         ("gtid_next", Value::Str(id)) if !["AUTOMATIC", "ANONYMOUS"].iter().any(|w| id.eq_ignore_ascii_case(w)) => {
             let message = "@@SESSION.GTID_NEXT cannot be set to UUID:NUMBER when @@GLOBAL.GTID_MODE = OFF.";
             return Err(MysqlError::new(NO_GTID, message));

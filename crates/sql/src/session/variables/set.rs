@@ -20,6 +20,12 @@ use rauk_types::error::codes;
 use rauk_types::result::Completion;
 use rauk_types::{Charset, Collation, MysqlError, Value};
 
+/// ER_VAR_DOES_NOT_EXIST.
+const NOT_PERSISTED: u16 = 3615;
+/// WARN_OPTION_IGNORED.
+const OPTION_IGNORED: u16 = 1618;
+const GTID_PURGED: &str = "gtid_purged";
+
 /// These belong to the whole cluster.
 const PARTIAL_REVOKES_EXIST: u16 = 3896;
 const REPLICAS: &str = "rauk_replicas";
@@ -130,6 +136,15 @@ impl Session {
             Some(expression) => self.variable_value(variable, at, shared, expression).await?,
         };
         refused::check(variable, &checked, &self.engine.variables.default_of(at))?;
+        if variable.name == GTID_PURGED {
+            // Dumps of servers with a binary log tell where they end. Nothing here goes on from there.
+            if scope == Scope::Persist {
+                return Err(errors::read_only_variable(variable.name));
+            }
+            let message = "<GTID_PURGED> option ignored".to_string();
+            self.push_warning(WarningLevel::Warning, OPTION_IGNORED, message);
+            return Ok(());
+        }
         if shared {
             self.may_be_read_only(variable, &checked)?;
             self.may_be_mandatory(variable, &checked)?;
@@ -318,6 +333,27 @@ impl Session {
                 self.next.read_only = read_only.or(self.next.read_only);
             }
             Assignment::Session(at, value) => self.assign_session(at, value).await?,
+        }
+        Ok(())
+    }
+
+    /// RESET PERSIST: what is kept is forgotten, the present value stays. Error 3615 for a variable that nothing is kept of.
+    pub(crate) async fn reset_persist(&mut self, variable: Option<&str>, if_exists: bool) -> Result<(), MysqlError> {
+        let needed = Privileges::SUPER.with(Privileges::SYSTEM_VARIABLES_ADMIN);
+        self.require_any(needed, "SUPER or SYSTEM_VARIABLES_ADMIN")?;
+        let mut kept = self.engine.persisted();
+        if let Some(variable) = variable {
+            kept.retain(|(name, _)| name.eq_ignore_ascii_case(variable));
+            if kept.is_empty() {
+                let message = format!("Variable {variable} does not exist in persisted config file");
+                if !if_exists {
+                    return Err(MysqlError::new(NOT_PERSISTED, message));
+                }
+                self.push_warning(WarningLevel::Warning, NOT_PERSISTED, message);
+            }
+        }
+        for (name, _) in kept {
+            self.engine.persist(&name, None).await?;
         }
         Ok(())
     }
