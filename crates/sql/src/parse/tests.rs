@@ -350,7 +350,7 @@ fn definitions() {
         table.columns[1].options[..3],
         [
             ColumnOption::Charset("utf8mb4".into()),
-            ColumnOption::Collation(BINARY_OF_SET.into()),
+            ColumnOption::Collation("utf8mb4_bin".into()),
             ColumnOption::Default(DefaultValue::Plain(Expr::text("x")))
         ]
     );

@@ -1,9 +1,7 @@
-//! Connections between processes: links, peers, certificates, and when what is buffered is sent.
+//! Connections between processes: links, peers, certificates.
 
-mod loads;
 mod support;
 
-mod adaptive_send;
 mod certificates;
 mod links;
 mod nodes;

@@ -1,17 +1,22 @@
 //! Adaptive send: where it settles in a simulation, and what it does on a real socket.
 
-use crate::loads::{LONGEST, Load, Socket};
-use crate::support::*;
+#[path = "connections/loads.rs"]
+mod loads;
+#[path = "connections/support.rs"]
+mod support;
+
+use loads::{LONGEST, Load, Socket};
 use rauk_transporter::{Options, Urgency};
 use rauk_wire::{Header, Kind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
+use support::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Under the load for a second to settle, then for two more.
-fn settled(seed: u64, load: Load) -> (Socket, crate::loads::Seen) {
+fn settled(seed: u64, load: Load) -> (Socket, loads::Seen) {
     let mut socket = Socket::new(seed);
     socket.run(load, SECOND);
     let seen = socket.run(load, 2 * SECOND);
