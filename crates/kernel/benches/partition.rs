@@ -74,6 +74,8 @@ fn schema(primary_ordered: bool, secondary: bool) -> Arc<TableSchema> {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
         layouts,
     })
 }

@@ -77,6 +77,8 @@ fn schema() -> Arc<TableSchema> {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
         layouts,
     })
 }

@@ -220,14 +220,13 @@ impl Catalog {
                     id: JobId(self.next_job),
                     what: what.clone(),
                     table: *table,
-                    builds: tables.iter().map(|t| t.id).collect(),
+                    builds: tables.iter().flat_map(|table| ids_of(table)).collect(),
                     step: JobStep::Filling,
                     owner: Some(*owner),
                     tables: tables.clone(),
                     definitions: definitions.clone(),
                 };
-                let above = tables.iter().map(|t| t.id.0 + 1).max().unwrap_or(0);
-                self.next_table = self.next_table.max(above);
+                self.pass_ids(tables);
                 self.begin(job, &mut applied);
             }
             Command::JobStep { job, step } => {
@@ -348,11 +347,11 @@ impl Catalog {
         fresh: bool,
     ) -> Result<(), CatalogError> {
         let mut seen = BTreeSet::new();
-        for table in tables {
-            let new = table.id.0 >= self.next_table && table.id.0 < u32::MAX;
-            let usable = reserved.contains(&table.id) || fresh && new;
-            if !usable || self.tables.contains_key(&table.id) || !seen.insert(table.id) {
-                return Err(CatalogError::TableIdUsed(table.id));
+        for id in tables.iter().flat_map(|table| ids_of(table)) {
+            let new = id.0 >= self.next_table && id.0 < u32::MAX;
+            let usable = reserved.contains(&id) || fresh && new;
+            if !usable || self.tables.contains_key(&id) || !seen.insert(id) {
+                return Err(CatalogError::TableIdUsed(id));
             }
         }
         Ok(())
@@ -410,8 +409,10 @@ impl Catalog {
         let leaving: BTreeSet<TableId> = tables.iter().map(|t| t.id).collect();
         let mut names = BTreeSet::new();
         for table in tables {
-            if !self.tables.contains_key(&table.id) {
-                return Err(CatalogError::NoSuchTableId(table.id));
+            let Some(old) = self.tables.get(&table.id) else { return Err(CatalogError::NoSuchTableId(table.id)) };
+            let had: BTreeSet<TableId> = ids_of(old).collect();
+            if let Some(used) = ids_of(table).find(|id| !had.contains(id) && id.0 < self.next_table) {
+                return Err(CatalogError::TableIdUsed(used));
             }
             if !self.databases.contains_key(&table.database) {
                 return Err(CatalogError::UnknownDatabase(table.database.clone()));
@@ -442,9 +443,15 @@ impl Catalog {
         }
     }
 
+    /// New tables get ids above these.
+    fn pass_ids(&mut self, tables: &[Arc<TableSchema>]) {
+        let last = tables.iter().flat_map(|table| ids_of(table)).max();
+        self.next_table = self.next_table.max(last.map_or(0, |id| id.0 + 1));
+    }
+
     fn add(&mut self, tables: &[Arc<TableSchema>]) {
+        self.pass_ids(tables);
         for table in tables {
-            self.next_table = self.next_table.max(table.id.0 + 1);
             if table.entry_of.is_none() {
                 self.names.insert(name_of(table), table.id);
             }
@@ -461,6 +468,7 @@ impl Catalog {
                 }
             }
         }
+        self.pass_ids(tables);
         for table in tables {
             if table.entry_of.is_none() {
                 self.names.insert(name_of(table), table.id);
@@ -512,6 +520,12 @@ impl Catalog {
     }
 }
 
+/// A table's own id, and those of its leaves.
+fn ids_of(table: &TableSchema) -> impl Iterator<Item = TableId> + '_ {
+    let leaves = table.partitioning.iter().flat_map(|partitioning| partitioning.tables());
+    std::iter::once(table.id).chain(leaves)
+}
+
 fn take_view(views: &mut Views, database: &str, name: &str) -> Result<Arc<ViewSchema>, CatalogError> {
     let missing = || CatalogError::NoSuchTable { database: database.to_owned(), name: name.to_owned() };
     views.remove(database, name).ok_or_else(missing)
@@ -525,6 +539,9 @@ fn name_of(table: &TableSchema) -> (String, String) {
 pub(crate) mod tests {
     use super::*;
     use crate::command::SettingChange;
+    use rauk_types::partitioning::{
+        Leaf, PartitionBy, PartitionMethod, PartitionOn, PartitionValues, Partitioning, UserPartition,
+    };
     use rauk_types::{ColumnId, DataType, IndexId, IndexKind, ProcessId, RowLayout, schema::*};
 
     pub(crate) fn table(id: u32, database: &str, name: &str) -> Arc<TableSchema> {
@@ -568,6 +585,8 @@ pub(crate) mod tests {
             entry_of: None,
             foreign_keys: Vec::new(),
             storage: Default::default(),
+            partitioning: None,
+            leaf_of: None,
         })
     }
 
@@ -853,6 +872,55 @@ pub(crate) mod tests {
         assert_eq!((&*c.table(TableId(2)).unwrap().name, &*c.partition_tables()[&TableId(2)].name), ("a", "b"));
         c.apply(&Command::AbortJob { job: job.id }).unwrap();
         assert_eq!(&*c.partition_tables()[&TableId(2)].name, "a");
+    }
+
+    /// A partitioned table with these leaves.
+    fn partitioned(id: u32, name: &str, leaves: &[u32]) -> Arc<TableSchema> {
+        let partition = |leaf: &u32| UserPartition {
+            name: format!("p{leaf}"),
+            values: PartitionValues::None,
+            options: Default::default(),
+            leaves: vec![Leaf { tables: vec![TableId(*leaf)], ..Leaf::new(None) }],
+        };
+        let on = PartitionOn::Columns { columns: vec![0], implied: true };
+        let method = PartitionMethod::Key { linear: false, algorithm: None };
+        let mut table = (*table(id, "d", name)).clone();
+        table.partitioning = Some(Arc::new(Partitioning {
+            by: PartitionBy { method, on },
+            sub: None,
+            partitions: leaves.iter().map(partition).collect(),
+            counted: true,
+            counted_sub: false,
+        }));
+        Arc::new(table)
+    }
+
+    #[test]
+    fn leaves_have_ids_that_nobody_else_gets() {
+        let mut c = with_database();
+        c.apply(&Command::CreateTables { tables: vec![partitioned(1, "a", &[2, 3])] }).unwrap();
+        assert_eq!(c.next_table_id(), TableId(4));
+        let used = |id| Err(CatalogError::TableIdUsed(TableId(id)));
+        assert_eq!(c.apply(&Command::CreateTables { tables: vec![table(3, "d", "b")] }), used(3));
+        assert_eq!(c.apply(&Command::CreateTables { tables: vec![partitioned(4, "b", &[5, 3])] }), used(3));
+        let replace = |table| Command::Switch { job: None, drop: vec![], create: vec![], replace: vec![table] };
+        // A leaf goes, another comes.
+        c.apply(&replace(partitioned(1, "a", &[3, 4]))).unwrap();
+        assert_eq!(c.next_table_id(), TableId(5));
+        assert_eq!(c.apply(&replace(partitioned(1, "a", &[2, 4]))), used(2));
+        // What a job builds it may switch to.
+        let build = Command::StartBuild {
+            what: "ALTER TABLE d.a".into(),
+            table: TableId(1),
+            owner: ProcessId(7),
+            tables: vec![partitioned(5, "a", &[6, 7])],
+            definitions: vec![],
+        };
+        let job = c.apply(&build).unwrap().job.unwrap();
+        assert_eq!((job.builds.clone(), c.next_table_id()), (vec![TableId(5), TableId(6), TableId(7)], TableId(8)));
+        let create = vec![partitioned(5, "a", &[6, 7])];
+        c.apply(&Command::Switch { job: Some(job.id), drop: vec![TableId(1)], create, replace: vec![] }).unwrap();
+        assert_eq!(c.table_by_name("d", "a").unwrap().id, TableId(5));
     }
 
     #[test]

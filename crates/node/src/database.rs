@@ -15,6 +15,7 @@ use crate::scrub::SCRUB_REST;
 use crate::status::{Counters, LockWaitInfo, TransactionInfo};
 use crate::table::TableInfo;
 use crate::table::io::IoCounts;
+use crate::table::parts::Parts;
 use crate::transaction::{Transaction, TxnOptions};
 use rauk_kernel::END_SLICE;
 use rauk_log::Disk;
@@ -108,11 +109,49 @@ pub struct Database {
 #[derive(Clone)]
 pub struct TableHandle {
     info: Arc<TableInfo>,
+    /// Of a partitioned table, the only leaves that are looked in; `None`: all.
+    leaves: Option<Arc<[bool]>>,
 }
 
 impl TableHandle {
     pub(crate) fn new(info: Arc<TableInfo>) -> TableHandle {
-        TableHandle { info }
+        TableHandle { info, leaves: None }
+    }
+
+    /// The same partitioned table, of which only some leaves are looked in: one mark for each.
+    pub fn with_leaves(&self, leaves: Arc<[bool]>) -> TableHandle {
+        assert_eq!(leaves.len(), self.parts().map_or(0, Parts::count), "one mark for each leaf");
+        TableHandle { info: self.info.clone(), leaves: Some(leaves) }
+    }
+
+    /// The leaves that are looked in, if not all are.
+    pub fn leaves(&self) -> Option<&Arc<[bool]>> {
+        self.leaves.as_ref()
+    }
+
+    /// Of a partitioned table: where its rows are.
+    pub fn parts(&self) -> Option<&Parts> {
+        self.info.parts.as_deref()
+    }
+
+    pub(crate) fn has_leaf(&self, number: usize) -> bool {
+        self.leaves.as_ref().is_none_or(|leaves| leaves[number])
+    }
+
+    /// The tables that are looked in.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableInfo>> {
+        self.tables_of(None)
+    }
+
+    /// The same of some leaves, one mark for each.
+    pub(crate) fn tables_of(&self, wanted: Option<&[bool]>) -> impl Iterator<Item = &Arc<TableInfo>> {
+        let (whole, leaves) = match &self.info.parts {
+            None => (Some(&self.info), &[][..]),
+            Some(parts) => (None, parts.leaves()),
+        };
+        let is_wanted = move |number: usize| self.has_leaf(number) && wanted.is_none_or(|wanted| wanted[number]);
+        let leaves = leaves.iter().enumerate().filter(move |(number, _)| is_wanted(*number)).map(|(_, leaf)| leaf);
+        whole.into_iter().chain(leaves)
     }
 
     pub fn schema(&self) -> &Arc<TableSchema> {

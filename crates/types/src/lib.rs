@@ -23,6 +23,7 @@ pub mod json;
 pub mod key;
 pub mod layout;
 pub mod members;
+pub mod partitioning;
 pub mod result;
 pub mod row;
 pub mod schema;
@@ -47,6 +48,7 @@ pub use json::JsonRef;
 pub use key::{KeyDef, KeyPart};
 pub use layout::Layout;
 pub use members::Members;
+pub use partitioning::Partitioning;
 pub use row::{Covering, Field, FieldKind, LargeValue, RowImage, RowLayout, RowView};
 pub use schema::{
     CheckConstraint, Column, ColumnDefault, Generated, IndexKind, IndexPart, IndexSchema, StorageClauses, TableSchema,

@@ -14,6 +14,7 @@ use crate::elements::Elements;
 use crate::foreign::ForeignKey;
 use crate::fulltext::TextParser;
 use crate::key::KeyDef;
+use crate::partitioning::Partitioning;
 use crate::row::RowLayout;
 use crate::{Collation, ColumnId, DataType, IndexId, TableId, Value};
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,12 @@ pub struct TableSchema {
     pub foreign_keys: Vec<ForeignKey>,
     #[serde(default)]
     pub storage: StorageClauses,
+    /// Of a partitioned table: it has no rows of its own.
+    #[serde(default)]
+    pub partitioning: Option<Arc<Partitioning>>,
+    /// Set on a table that is a leaf of a partitioned table: that table.
+    #[serde(default)]
+    pub leaf_of: Option<TableId>,
     /// Every layout that rows of this table may still have, oldest first; the last one is written, and lists `columns` in
     /// their order ([`TableSchema::add_layout`]).
     pub layouts: Vec<Arc<RowLayout>>,
@@ -299,6 +306,8 @@ impl TableSchema {
             entry_of: None,
             foreign_keys: Vec::new(),
             storage: Default::default(),
+            partitioning: None,
+            leaf_of: None,
         }
     }
 

@@ -9,6 +9,7 @@
 use super::build::{self, Building, FILL_ROWS, Patience, Reader, duplicate_entry};
 use super::cluster::{self, Place};
 use super::online::{Work, building_definition};
+use super::tables::ids_of_new;
 use super::{Exclusive, entering, foreign, validating};
 use crate::commit::group::yield_once;
 use crate::database::{Database, TableHandle};
@@ -171,7 +172,7 @@ impl Database {
         let held = Exclusive::lock_with(node, Some(old.info().clone()), beside, wait).await?;
         let old = &held.tables[0];
         let children = follow(node, old, &mut new, wait)?;
-        let builds = 1 + new.indexes.iter().filter(|i| i.is_guarded()).count();
+        let builds = ids_of_new(&new);
         let what = format!("ALTER TABLE {}.{}", new.database, new.name);
         let mut building = Building::start(node, what, old.schema.id, builds)?;
         let mut reserved = building.job.builds.clone().into_iter();
@@ -199,7 +200,8 @@ impl Database {
         building.filled().await?;
         building.switch(dropped, schemas, replaced)?;
         children.iter().for_each(|child| node.publish_altered(child));
-        info.family().for_each(|schema| node.show_in_partitions(schema.id));
+        let beneath = info.beneath().map(|leaf| &leaf.schema);
+        info.family().chain(beneath).for_each(|schema| node.show_in_partitions(schema.id));
         for unique in &info.uniques {
             node.tables.publish(unique.entries.clone());
         }
@@ -323,9 +325,10 @@ async fn insert_rows(
 ) -> Result<Option<(usize, IndexId)>, NodeError> {
     let mut txn = build::filling(node, table);
     let mut done = vec![false; rows.len()];
-    txn.insert_many(&TableHandle::new(table.clone()), rows, &mut done).await?;
+    let table = TableHandle::new(table.clone());
+    txn.insert_many(&table, rows, &mut done).await?;
     for (at, row) in rows.iter().enumerate().filter(|(at, _)| !done[*at]) {
-        if let InsertOutcome::Duplicate { index, .. } = txn.insert_into(table, row).await? {
+        if let InsertOutcome::Duplicate { index, .. } = txn.insert(&table, row).await? {
             return Ok(Some((at, index)));
         }
     }

@@ -46,6 +46,13 @@ pub async fn run(call: &mut Call<'_>, frame: &mut Vec<u8>) -> Answered {
         Kind::OpenTable => {
             let name: TableName = wire::decode(payload).map_err(malformed)?;
             let table = find(call, &name)?;
+            if table.parts().is_some() {
+                let text = format!(
+                    "This version of MySQL doesn't yet support 'partitioned tables by the native API: {}.{} is one; use SQL'",
+                    name.database, name.table
+                );
+                return Err(refused(codes::NOT_SUPPORTED_YET, text));
+            }
             answer(call, &table, frame)
         }
         Kind::CreateTable => {

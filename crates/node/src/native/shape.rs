@@ -68,9 +68,15 @@ impl Tables {
         self.known.write().remove(&id);
         let found = database.table_by_id(id).ok_or_else(failure::stale)?;
         let schema = found.schema();
-        // Index tables, and tables that a DDL is filling, are nobody's to touch.
+        // Index tables, leaves, and tables that a DDL is filling, are nobody's to touch; of partitioned tables none is open.
         let public = database.table(&schema.database, &schema.name).is_ok_and(|public| public.schema().id == id);
-        if schema.entry_of.is_some() || !public || schema.version != version || found.is_stale() {
+        if schema.entry_of.is_some()
+            || schema.leaf_of.is_some()
+            || schema.partitioning.is_some()
+            || !public
+            || schema.version != version
+            || found.is_stale()
+        {
             return Err(failure::stale());
         }
         self.known.write().insert(id, found.clone());

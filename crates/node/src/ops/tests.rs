@@ -72,6 +72,8 @@ pub(crate) fn table() -> Arc<TableInfo> {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
     };
     let shared = crate::table::TableShared::new(&schema, 1, 1);
     TableInfo::new(Arc::new(schema), shared, |_| unreachable!("it has no unique index"))

@@ -14,7 +14,7 @@ const SHARDS: usize = 16;
 #[derive(Default)]
 pub struct TableCache {
     names: [RwLock<HashTable<Arc<TableInfo>>>; SHARDS],
-    /// Base tables and index tables.
+    /// Base tables, index tables, and leaves of partitioned tables.
     ids: RwLock<FxHashMap<TableId, Arc<TableInfo>>>,
     /// Of the tables that are found by name.
     relations: Mutex<Relations>,
@@ -67,7 +67,12 @@ impl TableCache {
         if !children.is_empty() {
             table.shared.children.set(children);
         }
-        let old = self.ids.write().insert(id, table.clone());
+        let old = {
+            let mut ids = self.ids.write();
+            let old = ids.insert(id, table.clone());
+            Self::replace_beneath(&mut ids, old.as_ref(), Some(&table));
+            old
+        };
         if table.schema.entry_of.is_none() {
             let hash = hash_of(&table);
             self.shard(hash).write().insert_unique(hash, table.clone(), hash_of);
@@ -107,11 +112,32 @@ impl TableCache {
 
     /// Puts a table in by id only: it is being built, and nobody may find it by name.
     pub fn publish_hidden(&self, table: Arc<TableInfo>) {
-        self.ids.write().insert(table.schema.id, table);
+        let mut ids = self.ids.write();
+        let old = ids.insert(table.schema.id, table.clone());
+        Self::replace_beneath(&mut ids, old.as_ref(), Some(&table));
+    }
+
+    /// Leaves of a partitioned table come and go with it.
+    fn replace_beneath(
+        ids: &mut FxHashMap<TableId, Arc<TableInfo>>,
+        old: Option<&Arc<TableInfo>>,
+        new: Option<&Arc<TableInfo>>,
+    ) {
+        for gone in old.iter().flat_map(|old| old.beneath()) {
+            ids.remove(&gone.schema.id);
+        }
+        for leaf in new.iter().flat_map(|new| new.beneath()) {
+            ids.insert(leaf.schema.id, leaf.clone());
+        }
     }
 
     pub fn retract(&self, id: TableId) {
-        let old = self.ids.write().remove(&id);
+        let old = {
+            let mut ids = self.ids.write();
+            let old = ids.remove(&id);
+            Self::replace_beneath(&mut ids, old.as_ref(), None);
+            old
+        };
         if let Some(old) = old {
             self.remove_name(&old);
             self.relate(Some(&old), None);

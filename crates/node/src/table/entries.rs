@@ -59,6 +59,8 @@ pub fn schema(base: &TableSchema, index: &IndexSchema, id: TableId) -> TableSche
         entry_of: Some((base.id, index.id)),
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
     }
 }
 

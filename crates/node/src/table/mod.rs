@@ -6,6 +6,7 @@ pub mod counter;
 pub mod entries;
 pub mod io;
 pub mod own;
+pub mod parts;
 pub mod relations;
 pub mod route;
 
@@ -15,6 +16,7 @@ use counter::{Counter, HiddenKeys};
 use io::TableIo;
 use own::OwnRows;
 use parking_lot::Mutex;
+use parts::Parts;
 use rauk_kernel::partition::TableUsage;
 use rauk_types::{
     Collation, Column, ColumnId, DataType, IndexId, IndexKeys, IndexKind, IndexPart, IndexSchema, KeyDef, RowLayout,
@@ -22,8 +24,9 @@ use rauk_types::{
 };
 use relations::{Children, Reference};
 use route::Route;
-use std::sync::Arc;
+use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 
 /// One version of a table's definition, with the key codecs that statements need.
 pub struct TableInfo {
@@ -39,6 +42,8 @@ pub struct TableInfo {
     pub shared: Arc<TableShared>,
     /// Of a temporary table: where its rows are.
     pub own: Option<Arc<OwnRows>>,
+    /// Of a partitioned table: where its rows are.
+    pub parts: Option<Box<Parts>>,
 }
 
 /// A unique index and its index table.
@@ -78,6 +83,8 @@ pub struct TableShared {
     pub io: TableIo,
     /// Unique indexes that are being filled.
     pub building: BuildingSlot,
+    /// Of a partitioned table: what all versions of its leaves, and of their index tables, share.
+    leaves: Mutex<FxHashMap<TableId, Weak<TableShared>>>,
 }
 
 /// The version of a table that is gone.
@@ -96,6 +103,7 @@ impl TableShared {
             usage: Mutex::default(),
             io: TableIo::default(),
             building: BuildingSlot::default(),
+            leaves: Mutex::default(),
         })
     }
 
@@ -111,7 +119,20 @@ impl TableShared {
             usage: Mutex::default(),
             io: TableIo::default(),
             building: BuildingSlot::default(),
+            leaves: Mutex::default(),
         })
+    }
+
+    /// Of one of the table's leaves, or of an index table of it: the same for all versions.
+    fn of_leaf(&self, schema: &TableSchema) -> Arc<TableShared> {
+        let mut leaves = self.leaves.lock();
+        if let Some(known) = leaves.get(&schema.id).and_then(Weak::upgrade) {
+            return known;
+        }
+        leaves.retain(|_, shared| shared.strong_count() > 0);
+        let new = TableShared::new(schema, 1, 1);
+        leaves.insert(schema.id, Arc::downgrade(&new));
+        new
     }
 
     /// Asked under the metadata lock, the answer stays true while it is held.
@@ -184,6 +205,8 @@ impl TableInfo {
             entry_of: None,
             foreign_keys: Vec::new(),
             storage: Default::default(),
+            partitioning: None,
+            leaf_of: None,
         };
         let shared = TableShared::new(&schema, 1, 1);
         TableInfo::new(Arc::new(schema), shared, |_| unreachable!("it has no unique index"))
@@ -195,13 +218,15 @@ impl TableInfo {
         own: Option<Arc<OwnRows>>,
         mut entries_of: impl FnMut(TableId) -> Arc<TableInfo>,
     ) -> Arc<TableInfo> {
+        // Each leaf of a partitioned table has index tables of its own.
+        let parts = schema.partitioning.is_some().then(|| Box::new(Parts::new(&schema, &shared)));
         let of = |index| UniqueIndex::new(&schema, index, &mut entries_of);
         let uniques = schema.indexes.iter().filter_map(of).collect();
         let primary = schema.key_def(schema.primary());
         let route = Route::new(&schema);
         let references = Reference::all_of(&schema);
         let has_row_rules = schema.has_row_rules();
-        Arc::new(TableInfo { schema, primary, route, uniques, references, has_row_rules, shared, own })
+        Arc::new(TableInfo { schema, primary, route, uniques, references, has_row_rules, shared, own, parts })
     }
 
     /// Whether foreign keys go from it or lead to it: then a write of one row may concern others.
@@ -220,16 +245,25 @@ impl TableInfo {
         self.uniques.iter().find(|u| u.id == id)
     }
 
-    /// This table or one of its index tables.
+    /// This table or one that belongs to it: an index table, a leaf.
     pub fn find(&self, id: TableId) -> Option<&TableInfo> {
         if self.schema.id == id {
             return Some(self);
         }
-        self.uniques.iter().map(|u| &*u.entries).find(|e| e.schema.id == id)
+        match &self.parts {
+            None => self.uniques.iter().map(|u| &*u.entries).find(|e| e.schema.id == id),
+            Some(parts) => parts.find(id),
+        }
     }
 
-    /// The table and its index tables.
+    /// The table and its index tables, as the catalog has them.
     pub fn family(&self) -> impl Iterator<Item = &Arc<TableSchema>> {
         std::iter::once(&self.schema).chain(self.uniques.iter().map(|u| &u.entries.schema))
+    }
+
+    /// Leaves of a partitioned table and their index tables: found by their ids alone.
+    pub fn beneath(&self) -> impl Iterator<Item = &Arc<TableInfo>> {
+        let leaves = self.parts.iter().flat_map(|parts| parts.leaves());
+        leaves.flat_map(|leaf| std::iter::once(leaf).chain(leaf.uniques.iter().map(|unique| &unique.entries)))
     }
 }

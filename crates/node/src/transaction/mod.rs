@@ -45,6 +45,7 @@ pub(crate) mod far;
 mod foreign;
 mod insert_many;
 mod interrupt;
+mod leaves;
 mod lookup;
 mod many;
 mod new_references;

@@ -60,8 +60,26 @@ impl Transaction {
         lock: Lock,
         visit: impl FnOnce(Option<RowView<'_>>) -> R + Send,
     ) -> Result<R, NodeError> {
+        match table.parts() {
+            None => self.get_of(table.info(), key, lock, visit).await,
+            Some(parts) => {
+                let mut visit = Visited::new(visit);
+                let show = &mut |row: Option<RowView<'_>>| visit.show(row);
+                Box::pin(self.get_in_leaves(table, parts, IndexId::PRIMARY, key, lock, show)).await?;
+                Ok(visit.result())
+            }
+        }
+    }
+
+    /// [`Self::get`] in one table that has rows.
+    pub(super) async fn get_of<R: Send>(
+        &mut self,
+        info: &TableInfo,
+        key: &[u8],
+        lock: Lock,
+        visit: impl FnOnce(Option<RowView<'_>>) -> R + Send,
+    ) -> Result<R, NodeError> {
         self.check_running()?;
-        let info = &**table.info();
         let key = Key::of(key);
         let partition = self.node.partition_of(info.route.bucket_of_key(key.bytes, key.hash));
         self.count_reads(info, Some(IndexId::PRIMARY), 1);
@@ -94,7 +112,18 @@ impl Transaction {
         if let Err(error) = self.check_running() {
             return Some(Err(error));
         }
-        let info = &**table.info();
+        let leaf;
+        let info = match table.parts() {
+            None => &**table.info(),
+            Some(parts) => match self.node.leaves_of_key(table, parts, IndexId::PRIMARY, key) {
+                Ok(leaves) if leaves.len() == 1 => {
+                    leaf = leaves;
+                    &*leaf[0]
+                }
+                Ok(_) => return None,
+                Err(error) => return Some(Err(error)),
+            },
+        };
         if self.locks_plain_reads() || info.own.is_none() && self.needs_snapshot(true) {
             return None;
         }
@@ -118,8 +147,28 @@ impl Transaction {
         if index == IndexId::PRIMARY {
             return self.get(table, key, lock, visit).await;
         }
+        match table.parts() {
+            None => self.get_unique_of(table.info(), index, key, lock, visit).await,
+            Some(parts) => {
+                let mut visit = Visited::new(visit);
+                let show = &mut |row: Option<RowView<'_>>| visit.show(row);
+                Box::pin(self.get_in_leaves(table, parts, index, key, lock, show)).await?;
+                Ok(visit.result())
+            }
+        }
+    }
+
+    /// [`Self::get_unique`] in one table that has rows, by another index than the primary key.
+    pub(super) async fn get_unique_of<R: Send>(
+        &mut self,
+        table: &Arc<TableInfo>,
+        index: IndexId,
+        key: &[u8],
+        lock: Lock,
+        visit: impl FnOnce(Option<RowView<'_>>) -> R + Send,
+    ) -> Result<R, NodeError> {
         self.check_running()?;
-        let info = table.info().clone();
+        let info = table.clone();
         let Some(unique) = info.unique(index) else { return Err(NodeError::StaleSchema) };
         self.count_reads(&info, Some(index), 1);
         let place = entries::locate(&unique.entries, key);
@@ -312,7 +361,23 @@ impl Transaction {
         key: &[u8],
         wants: &mut (dyn FnMut(RowView<'_>) -> bool + Send),
     ) -> Result<bool, NodeError> {
-        let info = table.info().clone();
+        let Some(parts) = table.parts() else { return self.wants_changed_of(table.info(), index, key, wants).await };
+        for leaf in self.node.leaves_of_key(table, parts, index, key)? {
+            if self.wants_changed_of(&leaf, index, key, wants).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn wants_changed_of(
+        &mut self,
+        table: &Arc<TableInfo>,
+        index: IndexId,
+        key: &[u8],
+        wants: &mut (dyn FnMut(RowView<'_>) -> bool + Send),
+    ) -> Result<bool, NodeError> {
+        let info = table.clone();
         let snapshot = self.newest_view(u32::MAX).conflict_after.map(ReadAt::Snapshot);
         for at in snapshot.into_iter().chain([ReadAt::Newest]) {
             let view = View { own_before: u32::MAX, at, conflict_after: None };
@@ -379,6 +444,27 @@ impl Transaction {
 /// The key of the base row that an entry names.
 fn named(entry: Option<RowView<'_>>) -> Option<Vec<u8>> {
     entry.map(|entry| entries::base_key(&entry))
+}
+
+/// A visitor of one row of a partitioned table, and what it has given.
+struct Visited<F, R> {
+    visit: Option<F>,
+    result: Option<R>,
+}
+
+impl<R, F: FnOnce(Option<RowView<'_>>) -> R> Visited<F, R> {
+    fn new(visit: F) -> Self {
+        Visited { visit: Some(visit), result: None }
+    }
+
+    fn show(&mut self, row: Option<RowView<'_>>) {
+        let visit = self.visit.take().expect("a point read shows one row");
+        self.result = Some(visit(row));
+    }
+
+    fn result(self) -> R {
+        self.result.expect("a point read shows one row, or that there is none")
+    }
 }
 
 /// A visitor of one row, and what it has given.

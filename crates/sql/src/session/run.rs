@@ -238,7 +238,9 @@ impl Session {
             Statement::AlterDatabase { name, options } => self.alter_database(name.as_deref(), options).await?.into(),
             Statement::DropDatabase { name, if_exists } => self.drop_database(name, *if_exists).await?.into(),
             Statement::CreateTable(table) => Box::pin(self.create_table(table)).await?.into(),
-            Statement::AlterTable { table, operations } => Box::pin(self.alter_table(table, operations)).await?.into(),
+            Statement::AlterTable { table, operations, partitions } => {
+                Box::pin(self.alter_table(table, operations, partitions.as_ref())).await?.into()
+            }
             Statement::DropTable { tables, if_exists, temporary } => {
                 self.drop_tables(tables, *if_exists, *temporary).await?.into()
             }

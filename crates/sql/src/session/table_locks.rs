@@ -245,7 +245,7 @@ impl Session {
             Statement::CreateDatabase { .. } | Statement::AlterDatabase { .. } | Statement::DropDatabase { .. } => {
                 return Err(has_locks());
             }
-            Statement::AlterTable { table, operations } => {
+            Statement::AlterTable { table, operations, .. } => {
                 let renamed = operations.iter().find_map(|operation| match operation {
                     AlterOperation::RenameTable(to) => Some(to.clone()),
                     _ => None,

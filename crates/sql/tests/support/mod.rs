@@ -499,6 +499,8 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
         layouts: vec![],
     }
 }

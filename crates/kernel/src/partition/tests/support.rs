@@ -66,6 +66,8 @@ pub fn schema(hash_only: bool, secondary: bool) -> Arc<TableSchema> {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
         layouts,
     })
 }

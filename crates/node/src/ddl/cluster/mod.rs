@@ -28,7 +28,9 @@ mod reopen;
 mod tables;
 
 pub(super) use alter::{alter_table, rewrite_table};
-pub(super) use tables::{change_catalog, create_table, drop_database, drop_tables, rename_tables, truncate_table};
+pub(super) use tables::{
+    change_catalog, change_partitions, create_table, drop_database, drop_tables, rename_tables, truncate_table,
+};
 
 use super::locking::TableLocks;
 use super::{Reads, TableName, foreign};

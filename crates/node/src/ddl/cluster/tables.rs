@@ -3,12 +3,15 @@
 use super::{Place, Unchanged, describe};
 use crate::ddl::TableName;
 use crate::ddl::foreign;
+use crate::ddl::partitions::{command, with_tables};
 use crate::ddl::tables::{has_children, rename_sources, renamed_objects, with_children};
 use crate::error::NodeError;
 use crate::locks::metadata::DdlWait;
 use crate::node::Node;
+use crate::table::TableInfo;
 use rauk_manage::{CatalogError, Command};
 use rauk_types::{TableId, TableSchema};
+use std::sync::Arc;
 
 /// Gives how many tables and views it had.
 pub async fn drop_database(place: Place<'_>, name: &str, wait: DdlWait<'_>) -> Result<u64, NodeError> {
@@ -74,6 +77,21 @@ pub async fn truncate_table(place: Place<'_>, table: TableName, wait: DdlWait<'_
     };
     let (_, new) = place.change_with_ids(held.number(), make).await?;
     replaced(place, old.schema.id, new, wait);
+    Ok(())
+}
+
+/// [`crate::Database::change_partitions`].
+pub async fn change_partitions(
+    place: Place<'_>,
+    old: &Arc<TableInfo>,
+    new: TableSchema,
+    wait: DdlWait<'_>,
+) -> Result<(), NodeError> {
+    let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
+    let held = place.lock_with(Some(old.clone()), Vec::new, what, wait).await?;
+    let old = &held.tables[0];
+    let make = |ids: &mut dyn FnMut() -> _| (command(&with_tables(old, new.clone(), ids)), ());
+    place.change_with_ids(held.number(), make).await?;
     Ok(())
 }
 

@@ -73,6 +73,8 @@ fn table(id: u32, name: &str) -> TableSchema {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
     }
 }
 

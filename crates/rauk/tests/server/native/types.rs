@@ -182,6 +182,21 @@ fn each_reads_what_the_other_wrote() {
 }
 
 #[test]
+fn a_partitioned_table_is_not_opened() {
+    let mut both = start();
+    both.run("CREATE TABLE t (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 4");
+    both.run("CREATE TABLE u (id INT PRIMARY KEY)");
+    wait(async {
+        let error = both.client.table("d", "t").await.err().expect("it is partitioned");
+        assert_eq!(error.code, 1235, "{error}");
+        let table = both.table("u").await;
+        assert!(table.get(1).await.expect("read").is_none());
+    });
+    both.run("ALTER TABLE t REMOVE PARTITIONING");
+    wait(async { assert!(both.table("t").await.get(1).await.expect("read").is_none()) });
+}
+
+#[test]
 fn what_sql_refuses_is_refused() {
     let mut both = start();
     both.run("CREATE TABLE t (id INT PRIMARY KEY, j JSON, d DECIMAL(5,2), c CHAR(3), b BINARY(3), s TINYTEXT, z DATE, ts TIMESTAMP NULL, y TINYINT UNSIGNED)");

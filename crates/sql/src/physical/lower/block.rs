@@ -473,6 +473,8 @@ impl Lowering<'_> {
             entry_of: None,
             foreign_keys: Vec::new(),
             storage: Default::default(),
+            partitioning: None,
+            leaf_of: None,
             layouts: vec![],
         })
     }

@@ -15,11 +15,12 @@ use super::drop;
 use super::foreign;
 use super::keys;
 use super::options;
+use super::repartition;
 use super::table::TableDraft;
 use crate::bind::own_row;
 use crate::exec::rules;
 use crate::expr::{self, Context};
-use crate::parse::ast::{TableConstraint, TableName};
+use crate::parse::ast::{PartitionOperation, TableConstraint, TableName};
 use crate::parse::statement::{AlterOperation, ColumnPosition, Demands};
 use crate::session::session::Session;
 use crate::session::users::Privileges;
@@ -29,7 +30,8 @@ use rauk_types::error::codes;
 use rauk_types::format::parse_int_prefix;
 use rauk_types::result::Completion;
 use rauk_types::{
-    Column, ColumnDefault, ColumnId, DataType, IndexKind, KeyPart, MysqlError, TableSchema, TypeKind, Value, ValueRef,
+    Column, ColumnDefault, ColumnId, DataType, IndexKind, IndexSchema, KeyPart, MysqlError, TableSchema, TypeKind,
+    Value, ValueRef,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,10 +50,11 @@ impl Session {
         &mut self,
         table: &TableName,
         operations: &[AlterOperation],
+        partitions: Option<&PartitionOperation>,
     ) -> Result<Completion, MysqlError> {
         let mut attempts = self.attempts();
         let Redefined { completion, named, rename, auto_increment } = loop {
-            match Box::pin(self.redefine(table, operations)).await {
+            match Box::pin(self.redefine(table, operations, partitions)).await {
                 Err(error) if self.is_overtaken(&mut attempts, &error) => {}
                 redefined => break redefined?,
             }
@@ -63,7 +66,12 @@ impl Session {
         Ok(completion)
     }
 
-    async fn redefine(&mut self, table: &TableName, operations: &[AlterOperation]) -> Result<Redefined, MysqlError> {
+    async fn redefine(
+        &mut self,
+        table: &TableName,
+        operations: &[AlterOperation],
+        partitions: Option<&PartitionOperation>,
+    ) -> Result<Redefined, MysqlError> {
         let (database, name) = self.qualified(table)?;
         system::refuse_change(&database, &self.account)?;
         let temporary = self.temporary.has(&database, &name);
@@ -91,6 +99,9 @@ impl Session {
             rename_column(&mut draft, at, name);
         }
         altered.check_dependents(&mut draft)?;
+        if !matches!(partitions, Some(PartitionOperation::By(_) | PartitionOperation::Remove)) {
+            repartition::check_columns(&altered.schema, &draft)?;
+        }
         for operation in operations {
             self.place_column(&mut draft, operation)?;
         }
@@ -132,6 +143,9 @@ impl Session {
                 }
                 other => self.apply(&mut draft, &altered, charset, other)?,
             }
+        }
+        if let Some(operation) = partitions {
+            self.change_partitions(&mut draft, operations, operation, temporary)?;
         }
         if temporary && let Some(to) = rename.take() {
             (draft.database, draft.name) = to;
@@ -182,10 +196,7 @@ impl Session {
         draft.indexes.retain(|i| !i.parts.is_empty());
         let distributes = draft.distribution.iter().flatten().any(|n| n.eq_ignore_ascii_case(&name));
         if distributes {
-            return Err(MysqlError::new(
-                3855,
-                format!("Column '{name}' has a partitioning function dependency and cannot be dropped or renamed."),
-            ));
+            return Err(repartition::dependent(&name));
         }
         Ok(())
     }
@@ -411,11 +422,15 @@ impl Session {
     ) -> Result<Completion, MysqlError> {
         let old = table.schema().clone();
         let hidden = old.hidden_key.then(|| old.columns[old.columns.len() - 1].id);
+        let repartitions = repartition::repartitions(&old, &draft);
         let mut new = match table.is_temporary() {
             true => self.temporary_schema(draft, hidden)?,
             false => draft.build(hidden)?,
         };
         self.check_primary_key(&new)?;
+        if old.partitioning.is_none() {
+            self.check_not_referred_to(&new)?;
+        }
         self.check_foreign_nulls(&old, &new)?;
         self.warn_of_duplicate_indexes(&new, |index| old.index(index.id).is_none());
         if !table.is_temporary() {
@@ -433,7 +448,13 @@ impl Session {
         renumber_changed_indexes(&old, &mut new);
         demanded::check(&old, &new, demands, table.is_temporary(), self.settings.foreign_key_checks)?;
         let info = "Records: 0  Duplicates: 0  Warnings: 0".to_string();
-        if !table.is_temporary() && !needs_rewrite(&old, &new) {
+        let keeps_rows = !repartitions && !needs_rewrite(&old, &new);
+        if keeps_rows && old.partitioning.is_some() && same_indexes(&old, &new) {
+            self.engine.database.change_partitions(table, new, self.ddl_wait()).await?;
+            return Ok(Completion { info, ..Completion::default() });
+        }
+        // Indexes of a partitioned table are made with its rows.
+        if !table.is_temporary() && keeps_rows && old.partitioning.is_none() {
             let wait = DdlWait { meanwhile: demanded::meanwhile(demands), ..self.ddl_wait() };
             self.engine.database.alter_table(table, new, wait).await?;
             return Ok(Completion { info, ..Completion::default() });
@@ -704,6 +725,14 @@ pub(super) fn is_copy(old: &TableSchema, new: &TableSchema) -> bool {
         || numbers_rows
 }
 
+/// Whether partitions have the same entries for both.
+fn same_indexes(old: &TableSchema, new: &TableSchema) -> bool {
+    let kept = |(a, b): (&IndexSchema, &IndexSchema)| {
+        a.id == b.id && a.kind == b.kind && a.has_entries() == b.has_entries() && key_parts(old, a) == key_parts(new, b)
+    };
+    old.indexes.len() == new.indexes.len() && old.indexes.iter().zip(&new.indexes).all(kept)
+}
+
 pub(super) fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
     let distribution = |schema: &TableSchema| -> Vec<_> {
         schema.distribution.iter().map(|&at| (schema.columns[at].id, schema.columns[at].ty.collation)).collect()
@@ -712,6 +741,12 @@ pub(super) fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
         return true;
     }
     if checks::must_validate(old, new) || computes(old, new, |_| true) {
+        return true;
+    }
+    // Rows may belong to other partitions.
+    let looked_at = old.partitioning.iter().flat_map(|partitioning| partitioning.columns()).map(|at| &old.columns[at]);
+    let changed = |before: &Column| new.columns.iter().any(|c| c.id == before.id && c.ty != before.ty);
+    if looked_at.into_iter().any(changed) {
         return true;
     }
     // Rows that are there must be numbered, and the counter must be above their numbers.

@@ -136,6 +136,8 @@ fn schema_of(definition: &Definition) -> TableSchema {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
         layouts: Vec::new(),
     }
 }
