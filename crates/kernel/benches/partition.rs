@@ -61,8 +61,8 @@ fn schema(primary_ordered: bool, secondary: bool) -> Arc<TableSchema> {
         version: 1,
         database: "d".into(),
         name: "t".into(),
-        columns,
-        indexes,
+        columns: columns.into(),
+        indexes: indexes.into(),
         distribution: vec![0],
         hidden_key: false,
         auto_increment: None,
@@ -74,6 +74,9 @@ fn schema(primary_ordered: bool, secondary: bool) -> Arc<TableSchema> {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
+        leaf_tables: Default::default(),
         layouts,
     })
 }
@@ -356,7 +359,8 @@ fn rows_in_common(bencher: divan::Bencher, intersect: bool) {
     const BY_V: IndexId = IndexId(2);
     let mut schema = (*schema(false, true)).clone();
     let parts = vec![IndexPart { column: 2, prefix: None, descending: false }];
-    schema.indexes.push(IndexSchema { id: BY_V, parts, ..schema.indexes[1].clone() });
+    let by_v = IndexSchema { id: BY_V, parts, ..schema.indexes[1].clone() };
+    schema.indexes.push(by_v);
     let mut b = Bench::new(Arc::new(schema));
     let v = |id: i64| format!("{:081}", id % 997).into_bytes();
     for i in 0..ROWS {

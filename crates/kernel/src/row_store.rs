@@ -1,7 +1,9 @@
 //! Rows in size-class slabs, under row ids that stay.
 //!
 //! A row is 16 bytes of header and its encoded bytes, in a slot of the smallest size class that holds both. Slots of one class share
-//! 32 KiB pages; a page whose last slot is freed goes back to the allocator, so memory that one table gives back serves any other. Rows
+//! pages; a page whose last slot is freed goes back to the allocator, so memory that one table gives back serves any other. The first page of a
+//! store has 512 bytes, each new one about as many as all before it, up to 32 KiB: a table of few rows takes little in each of many partitions,
+//! and a large one has large pages. A store without rows has allocated nothing. Rows
 //! over [`LARGEST_CLASS`] have an allocation of their own, and so have rows with values beside them (`rauk_types::row::large`), whose list it has. The values
 //! are shared and counted by themselves.
 //!
@@ -9,9 +11,12 @@
 //! change. Ids of removed rows are reused, lowest chain first.
 //!
 //! ```text
-//! directory[id]  = FREE chain | 0b0…  unit (8 bytes) in pages | 0b1… index of a large row
+//! directory[id]  = FREE chain | 0b0…  page number (19 bits), unit of 8 bytes in it (12 bits) | 0b1… index of a large row
 //! slot           = time u64 | length u32 | layout u16 | flags u8 | spare u8 | bytes …
 //! ```
+//!
+//! A location counts every page as a full one, so reading does not ask for its size. A new page has at least a half of the bytes that the store holds, so few
+//! numbers are spent on small ones: as long as pages are not full ones, 64 of them at most.
 //!
 //! Of each 64 ids a [`Mark`] keeps what of their headers tells most readers all: the newest time in any of them, and one bit a row that says whether
 //! there is more of it elsewhere ([`BESIDE`]). Marks of a million rows are 250 KB and stay in a processor's cache, where headers do not.
@@ -61,8 +66,11 @@ struct Mark {
 }
 
 pub const HEADER_BYTES: usize = 16;
+/// The smallest page, and the largest.
+const FIRST_PAGE_BYTES: usize = 512;
 const PAGE_BYTES: usize = 32 * 1024;
 const UNIT: usize = 8;
+/// Of a full page.
 const UNITS_PER_PAGE: u32 = (PAGE_BYTES / UNIT) as u32;
 /// Largest slot, header included; larger rows are allocated one by one.
 pub const LARGEST_CLASS: usize = 4096;
@@ -72,24 +80,36 @@ const CACHE_LINE: usize = 64;
 /// Of a row, so much is fetched ahead; the processor sees by itself that the rest follows.
 const PREFETCHED: usize = 256;
 
-/// Slot sizes: every 8 bytes up to 256, then steps of an eighth of the power of two below.
-fn class_sizes() -> Vec<u16> {
-    let mut sizes: Vec<u16> = (3..=32).map(|n| n * 8).collect();
-    let mut size = 256usize;
-    while size < LARGEST_CLASS {
-        let step = (size.next_power_of_two() / 8).max(32);
-        let step = if size.is_power_of_two() { size / 8 } else { step / 2 };
-        size += step.max(32);
-        sizes.push(size.min(LARGEST_CLASS) as u16);
+const CLASSES: usize = 62;
+/// Slot sizes: every 8 bytes up to 256, then steps of an eighth of the power of two above.
+static CLASS_SIZES: [u16; CLASSES] = class_sizes();
+/// Class of a slot size in units, rounded up.
+static CLASS_OF_UNITS: [u8; LARGEST_CLASS / UNIT + 1] = class_of_units();
+
+const fn class_sizes() -> [u16; CLASSES] {
+    let mut sizes = [0; CLASSES];
+    let (mut class, mut size) = (0, 3 * UNIT);
+    while class < CLASSES {
+        sizes[class] = size as u16;
+        size += if size < 256 { UNIT } else { (size + 1).next_power_of_two() / 16 };
+        class += 1;
     }
+    assert!(sizes[CLASSES - 1] as usize == LARGEST_CLASS);
     sizes
 }
 
-struct Class {
-    size: u16,
-    slots_per_page: u16,
-    /// Pages of this class that have a free slot.
-    open: Vec<u32>,
+const fn class_of_units() -> [u8; LARGEST_CLASS / UNIT + 1] {
+    let sizes = class_sizes();
+    let mut classes = [0; LARGEST_CLASS / UNIT + 1];
+    let (mut units, mut class) = (0, 0);
+    while units < classes.len() {
+        if units * UNIT > sizes[class] as usize {
+            class += 1;
+        }
+        classes[units] = class as u8;
+        units += 1;
+    }
+    classes
 }
 
 struct Page {
@@ -100,8 +120,18 @@ struct Page {
     fresh: u16,
     /// Chain of freed slots: slot number, the next one stands in its first two bytes.
     free: u16,
-    /// Whether it stands in its class's `open`.
+    /// Whether it stands in `open` of its class.
     open: bool,
+}
+
+impl Page {
+    fn slot_bytes(&self) -> usize {
+        CLASS_SIZES[self.class as usize].into()
+    }
+
+    fn is_full(&self) -> bool {
+        self.free == NO_SLOT && (self.fresh as usize + 1) * self.slot_bytes() > self.bytes.len()
+    }
 }
 
 /// A row with an allocation of its own.
@@ -139,9 +169,8 @@ pub struct RowStore {
     marks: Vec<Mark>,
     free_id: u32,
     live: usize,
-    classes: Vec<Class>,
-    /// Class of a slot size in units, rounded up.
-    class_of_units: Box<[u8]>,
+    /// Of each class, up to the largest one that has had pages, the pages with a free slot.
+    open: Vec<Vec<u32>>,
     pages: Vec<Option<Page>>,
     free_pages: Vec<u32>,
     large: Vec<Option<Apart>>,
@@ -155,15 +184,6 @@ pub struct RowStore {
 
 impl RowStore {
     pub fn new(budget: Arc<MemoryBudget>) -> Self {
-        let sizes = class_sizes();
-        let mut class_of_units = vec![0u8; LARGEST_CLASS / UNIT + 1].into_boxed_slice();
-        for (units, class) in class_of_units.iter_mut().enumerate() {
-            *class = sizes.iter().position(|&s| s as usize >= units * UNIT).expect("a class holds it") as u8;
-        }
-        let classes = sizes
-            .iter()
-            .map(|&size| Class { size, slots_per_page: (PAGE_BYTES / size as usize) as u16, open: Vec::new() })
-            .collect();
         RowStore {
             budget,
             directory: Vec::new(),
@@ -171,8 +191,7 @@ impl RowStore {
             marks: Vec::new(),
             free_id: END,
             live: 0,
-            classes,
-            class_of_units,
+            open: Vec::new(),
             pages: Vec::new(),
             free_pages: Vec::new(),
             large: Vec::new(),
@@ -334,7 +353,7 @@ impl RowStore {
         };
         let needed = HEADER_BYTES + row.head.len();
         let slot = match !is_apart(row) {
-            true if self.classes[self.class_for(needed) as usize].open.is_empty() => PAGE_BYTES as u64,
+            true if self.open_page(class_for(needed)).is_none() => self.next_page_bytes(class_for(needed)) as u64,
             true => 0,
             false => apart_bytes(needed, row.beside),
         };
@@ -343,7 +362,8 @@ impl RowStore {
 
     /// The directory doubles at most: a quarter more at a time keeps the waste small in big tables.
     fn directory_growth(&self) -> usize {
-        (self.directory.len() / 4).max(64)
+        let len = self.directory.len();
+        (len / 4).max(len.clamp(8, 64))
     }
 
     /// Whether the slot at a location is of the size that a row takes, and nothing lies beside the one or the other.
@@ -351,7 +371,7 @@ impl RowStore {
         let needed = HEADER_BYTES + row.head.len();
         if location & LARGE == 0 {
             let page = self.pages[page_of(location)].as_ref().expect("a location points into a page");
-            !is_apart(row) && self.class_for(needed) == page.class
+            !is_apart(row) && class_for(needed) == page.class
         } else {
             let apart = self.apart(location);
             apart.slot.len() == needed && apart.beside.is_empty() && row.beside.is_empty()
@@ -378,9 +398,7 @@ impl RowStore {
             self.free_pages = Vec::new();
             self.large = Vec::new();
             self.free_large = Vec::new();
-            for class in &mut self.classes {
-                class.open = Vec::new();
-            }
+            self.open = Vec::new();
         }
         self.count_overhead();
     }
@@ -404,7 +422,7 @@ impl RowStore {
     /// The bytes that a row of this length takes from slabs, header included.
     pub fn slot_bytes(&self, row_bytes: usize) -> usize {
         let needed = HEADER_BYTES + row_bytes;
-        if needed <= LARGEST_CLASS { self.classes[self.class_for(needed) as usize].size as usize } else { needed }
+        if needed <= LARGEST_CLASS { CLASS_SIZES[class_for(needed) as usize] as usize } else { needed }
     }
 
     /// Rows stored (tombstones and uncommitted inserts included).
@@ -452,7 +470,7 @@ impl RowStore {
     #[inline]
     fn slot_size(&self, location: u32) -> usize {
         let page = self.pages[page_of(location)].as_ref().expect("a location points into a page");
-        self.classes[page.class as usize].size.into()
+        page.slot_bytes()
     }
 
     #[inline]
@@ -467,9 +485,16 @@ impl RowStore {
         }
     }
 
+    /// A page with a free slot.
     #[inline]
-    fn class_for(&self, needed: usize) -> u8 {
-        self.class_of_units[needed.div_ceil(UNIT)]
+    fn open_page(&self, class: u8) -> Option<u32> {
+        self.open.get(class as usize)?.last().copied()
+    }
+
+    /// Of the next page of this class. It is the same page for all classes but where a slot needs a larger one.
+    fn next_page_bytes(&self, class: u8) -> usize {
+        let as_many = 1 << (self.bytes.min(PAGE_BYTES as u64) as usize + FIRST_PAGE_BYTES).min(PAGE_BYTES).ilog2();
+        as_many.max((CLASS_SIZES[class as usize] as usize).next_power_of_two())
     }
 
     fn place(&mut self, header: RowHeader, row: RowImage<'_>, purpose: Purpose) -> Result<u32, MemoryFull> {
@@ -486,16 +511,16 @@ impl RowStore {
     }
 
     fn take_slot(&mut self, needed: usize, purpose: Purpose) -> Result<u32, MemoryFull> {
-        let class_number = self.class_for(needed);
-        let number = match self.classes[class_number as usize].open.last() {
-            Some(&number) => number,
-            None => self.take_page(class_number, purpose)?,
+        let class = class_for(needed);
+        let number = match self.open_page(class) {
+            Some(number) => number,
+            None => self.take_page(class, purpose)?,
         };
-        let class = &mut self.classes[class_number as usize];
         let page = self.pages[number as usize].as_mut().expect("an open page is there");
+        let size = page.slot_bytes();
         let slot = if page.free != NO_SLOT {
             let slot = page.free;
-            let start = slot as usize * class.size as usize;
+            let start = slot as usize * size;
             page.free = u16::from_le_bytes([page.bytes[start], page.bytes[start + 1]]);
             slot
         } else {
@@ -503,19 +528,20 @@ impl RowStore {
             page.fresh - 1
         };
         page.live += 1;
-        if page.live == class.slots_per_page {
-            class.open.pop();
+        if page.is_full() {
+            self.open[class as usize].pop();
             page.open = false;
         }
-        Ok(number * UNITS_PER_PAGE + slot as u32 * (class.size as u32 / UNIT as u32))
+        Ok(number * UNITS_PER_PAGE + slot as u32 * (size / UNIT) as u32)
     }
 
     fn take_page(&mut self, class: u8, purpose: Purpose) -> Result<u32, MemoryFull> {
-        self.budget.check(PAGE_BYTES as u64, purpose)?;
-        self.budget.add(PAGE_BYTES as u64);
-        self.bytes += PAGE_BYTES as u64;
+        let bytes = self.next_page_bytes(class);
+        self.budget.check(bytes as u64, purpose)?;
+        self.budget.add(bytes as u64);
+        self.bytes += bytes as u64;
         let page =
-            Page { bytes: vec![0; PAGE_BYTES].into_boxed_slice(), class, live: 0, fresh: 0, free: NO_SLOT, open: true };
+            Page { bytes: vec![0; bytes].into_boxed_slice(), class, live: 0, fresh: 0, free: NO_SLOT, open: true };
         let number = match self.free_pages.pop() {
             Some(number) => {
                 self.pages[number as usize] = Some(page);
@@ -528,7 +554,10 @@ impl RowStore {
                 number
             }
         };
-        self.classes[class as usize].open.push(number);
+        if self.open.len() <= class as usize {
+            self.open.resize_with(class as usize + 1, Vec::new);
+        }
+        self.open[class as usize].push(number);
         Ok(number)
     }
 
@@ -564,26 +593,27 @@ impl RowStore {
         }
         let number = page_of(location);
         let page = self.pages[number].as_mut().expect("a location points into a page");
-        let class = &mut self.classes[page.class as usize];
+        let open = &mut self.open[page.class as usize];
         page.live -= 1;
         // One empty page a class is kept, so that a table at the edge of a page does not allocate at every write.
-        if page.live == 0 && (!page.open || class.open.len() > 1) {
+        if page.live == 0 && open.len() > usize::from(page.open) {
             if page.open {
-                class.open.retain(|&n| n as usize != number);
+                open.retain(|&n| n as usize != number);
             }
+            let bytes = page.bytes.len() as u64;
             self.pages[number] = None;
             self.free_pages.push(number as u32);
-            self.bytes -= PAGE_BYTES as u64;
-            self.budget.subtract(PAGE_BYTES as u64);
+            self.bytes -= bytes;
+            self.budget.subtract(bytes);
             return;
         }
         let start = offset_of(location);
-        let slot = (start / class.size as usize) as u16;
+        let slot = (start / page.slot_bytes()) as u16;
         page.bytes[start..start + 2].copy_from_slice(&page.free.to_le_bytes());
         page.free = slot;
         if !page.open {
             page.open = true;
-            class.open.push(number as u32);
+            open.push(number as u32);
         }
     }
 
@@ -607,6 +637,12 @@ impl Drop for RowStore {
     fn drop(&mut self) {
         self.budget.subtract(self.bytes + self.overhead);
     }
+}
+
+/// The smallest class whose slots have as many bytes.
+#[inline]
+fn class_for(needed: usize) -> u8 {
+    CLASS_OF_UNITS[needed.div_ceil(UNIT)]
 }
 
 #[inline]
@@ -649,11 +685,12 @@ mod tests {
 
     #[test]
     fn classes_grow_by_at_most_an_eighth_and_hold_every_size() {
-        let sizes = class_sizes();
+        let sizes = CLASS_SIZES;
         assert!(sizes.windows(2).all(|w| w[0] < w[1] && w[1] % 8 == 0), "{sizes:?}");
         assert!(sizes.windows(2).all(|w| w[0] < 256 || (w[1] - w[0]) as usize * 7 <= w[0] as usize), "{sizes:?}");
         assert_eq!(*sizes.last().unwrap() as usize, LARGEST_CLASS);
-        assert!(sizes.len() < 256);
+        let smallest = |needed: usize| sizes.iter().position(|&size| size as usize >= needed).unwrap();
+        (0..=LARGEST_CLASS).for_each(|needed| assert_eq!(class_for(needed) as usize, smallest(needed), "{needed}"));
     }
 
     #[test]
@@ -714,6 +751,67 @@ mod tests {
                 store.remove(RowId(*id));
             }
             assert_eq!(budget.used(), 0, "an empty store holds nothing");
+        }
+    }
+
+    #[test]
+    fn pages_double_up_to_the_full_size() {
+        let budget = Arc::new(MemoryBudget::new(1 << 40));
+        let mut store = RowStore::new(budget.clone());
+        assert_eq!(store.wanted(None, [7; 100][..].into()), 8 * 4 + 512, "a directory of eight and a page");
+        let mut sizes = Vec::new();
+        let mut ids = Vec::new();
+        while store.pages.len() < 10 {
+            let (held, wanted) = (store.bytes, store.open_page(class_for(116)).is_none());
+            ids.push(store.insert(header(1), [7; 100][..].into(), Purpose::Write).unwrap());
+            assert_eq!(store.bytes > held, wanted, "a page is taken when none has room");
+            if store.bytes > held {
+                sizes.push(store.bytes - held);
+            }
+        }
+        assert_eq!(sizes, [512, 1024, 2048, 4096, 8192, 16384, 32768, 32768, 32768, 32768]);
+        assert_eq!(store.bytes(), budget.used());
+        ids.iter().for_each(|id| store.remove(*id));
+        assert_eq!(budget.used(), 0);
+    }
+
+    /// Of any size, in any order, with removals: every slot of a page is used, and few pages are small.
+    #[test]
+    fn small_pages_are_few_and_wholly_used() {
+        for seed in 0..20 {
+            let mut rng = StdRng::seed_from_u64(seed);
+            let mut store = RowStore::new(Arc::new(MemoryBudget::new(1 << 40)));
+            let mut ids = Vec::new();
+            for _ in 0..3000 {
+                if !ids.is_empty() && rng.random_range(0..5) < 2 {
+                    store.remove(ids.swap_remove(rng.random_range(0..ids.len())));
+                } else {
+                    let row = vec![7; rng.random_range(0..LARGEST_CLASS - HEADER_BYTES + 1)];
+                    ids.push(store.insert(header(1), row.as_slice().into(), Purpose::Write).unwrap());
+                }
+                let pages = || store.pages.iter().flatten();
+                assert!(pages().filter(|page| page.bytes.len() < PAGE_BYTES).count() <= 64);
+                for page in pages() {
+                    let slots = page.bytes.len() / page.slot_bytes();
+                    assert!(
+                        slots > 0 && (page.live as usize == slots) == page.is_full() && page.is_full() != page.open
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_that_comes_and_goes_at_the_edge_of_a_page_takes_no_memory() {
+        let mut store = RowStore::new(Arc::new(MemoryBudget::new(1 << 40)));
+        store.insert(header(1), [7; 4000][..].into(), Purpose::Write).unwrap();
+        let mut last = store.insert(header(1), [7; 4000][..].into(), Purpose::Write).unwrap();
+        let bytes = store.bytes();
+        for _ in 0..10 {
+            store.remove(last);
+            assert_eq!(store.bytes(), bytes);
+            last = store.insert(header(1), [7; 4000][..].into(), Purpose::Write).unwrap();
+            assert_eq!(store.bytes(), bytes);
         }
     }
 

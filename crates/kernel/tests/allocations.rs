@@ -64,8 +64,8 @@ fn schema() -> Arc<TableSchema> {
         version: 1,
         database: "d".into(),
         name: "t".into(),
-        columns,
-        indexes: vec![index(IndexId::PRIMARY, IndexKind::Primary, 0), index(IndexId(1), IndexKind::Ordered, 1)],
+        columns: columns.into(),
+        indexes: vec![index(IndexId::PRIMARY, IndexKind::Primary, 0), index(IndexId(1), IndexKind::Ordered, 1)].into(),
         distribution: vec![0],
         hidden_key: false,
         auto_increment: None,
@@ -77,6 +77,9 @@ fn schema() -> Arc<TableSchema> {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
+        leaf_tables: Default::default(),
         layouts,
     })
 }

@@ -14,8 +14,8 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What this program writes, and the newest that it reads. Version 2 has end marks in the redo log, version 3 sparse
-/// rows, version 4 streams of groups with several partitions.
-pub const FORMAT_VERSION: u32 = 4;
+/// rows, version 4 streams of groups with several partitions, version 5 partitioned tables.
+pub const FORMAT_VERSION: u32 = 5;
 pub(crate) const HEADER_BYTES: usize = 64;
 
 /// A database's identity: random, given when it is created, in every file of it.

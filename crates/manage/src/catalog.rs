@@ -191,7 +191,7 @@ impl Catalog {
                 self.add(tables);
             }
             Command::ReplaceDefinitions { tables } => {
-                self.check_replaced(tables)?;
+                self.check_replaced(tables, &BTreeSet::new())?;
                 self.replace(tables);
             }
             Command::DropTables { tables } => {
@@ -220,14 +220,13 @@ impl Catalog {
                     id: JobId(self.next_job),
                     what: what.clone(),
                     table: *table,
-                    builds: tables.iter().map(|t| t.id).collect(),
+                    builds: tables.iter().flat_map(|table| ids_of(table)).collect(),
                     step: JobStep::Filling,
                     owner: Some(*owner),
                     tables: tables.clone(),
                     definitions: definitions.clone(),
                 };
-                let above = tables.iter().map(|t| t.id.0 + 1).max().unwrap_or(0);
-                self.next_table = self.next_table.max(above);
+                self.pass_ids(tables);
                 self.begin(job, &mut applied);
             }
             Command::JobStep { job, step } => {
@@ -248,7 +247,7 @@ impl Catalog {
                 after.remove(drop, &mut applied);
                 after.check_new(create, &reserved, job.is_none())?;
                 after.add(create);
-                after.check_replaced(replace)?;
+                after.check_replaced(replace, &reserved)?;
                 after.replace(replace);
                 if let Some((old, of, new)) = replaced {
                     after.histograms.take_over(of, old, new);
@@ -304,13 +303,23 @@ impl Catalog {
                 for ((database, name), to) in views {
                     moved.push((take_view(&mut after.views, database, name)?, to));
                 }
-                after.check_replaced(tables)?;
+                after.check_replaced(tables, &BTreeSet::new())?;
                 after.replace(tables);
                 for (view, to) in moved {
                     let view = ViewSchema { database: to.0.clone(), name: to.1.clone(), ..(*view).clone() };
                     after.apply(&Command::CreateView { view: Arc::new(view), replace: false })?;
                 }
                 *self = after;
+            }
+            Command::ExchangeLeaf { partitioned, with, tables } => {
+                self.check_exchange(partitioned, *with, tables)?;
+                let replaced = self.clone();
+                self.remove(&[*with], &mut applied);
+                self.add(tables);
+                self.replace(std::slice::from_ref(partitioned));
+                if let Some((old, of, new)) = replaced.replaced(&[*with], tables) {
+                    self.histograms.take_over(of, old, new);
+                }
             }
             Command::ChangeHistograms { table, changes } => {
                 let table = self.tables.get(table).ok_or(CatalogError::NoSuchTableId(*table))?;
@@ -348,11 +357,11 @@ impl Catalog {
         fresh: bool,
     ) -> Result<(), CatalogError> {
         let mut seen = BTreeSet::new();
-        for table in tables {
-            let new = table.id.0 >= self.next_table && table.id.0 < u32::MAX;
-            let usable = reserved.contains(&table.id) || fresh && new;
-            if !usable || self.tables.contains_key(&table.id) || !seen.insert(table.id) {
-                return Err(CatalogError::TableIdUsed(table.id));
+        for id in tables.iter().flat_map(|table| ids_of(table)) {
+            let new = id.0 >= self.next_table && id.0 < u32::MAX;
+            let usable = reserved.contains(&id) || fresh && new;
+            if !usable || self.tables.contains_key(&id) || !seen.insert(id) {
+                return Err(CatalogError::TableIdUsed(id));
             }
         }
         Ok(())
@@ -406,12 +415,16 @@ impl Catalog {
         Ok(())
     }
 
-    fn check_replaced(&self, tables: &[Arc<TableSchema>]) -> Result<(), CatalogError> {
+    /// Leaves that they did not have get new ids, or `reserved` ones.
+    fn check_replaced(&self, tables: &[Arc<TableSchema>], reserved: &BTreeSet<TableId>) -> Result<(), CatalogError> {
         let leaving: BTreeSet<TableId> = tables.iter().map(|t| t.id).collect();
         let mut names = BTreeSet::new();
         for table in tables {
-            if !self.tables.contains_key(&table.id) {
-                return Err(CatalogError::NoSuchTableId(table.id));
+            let Some(old) = self.tables.get(&table.id) else { return Err(CatalogError::NoSuchTableId(table.id)) };
+            let had: BTreeSet<TableId> = ids_of(old).collect();
+            let is_used = |id: &TableId| !had.contains(id) && !reserved.contains(id) && id.0 < self.next_table;
+            if let Some(used) = ids_of(table).find(is_used) {
+                return Err(CatalogError::TableIdUsed(used));
             }
             if !self.databases.contains_key(&table.database) {
                 return Err(CatalogError::UnknownDatabase(table.database.clone()));
@@ -430,6 +443,32 @@ impl Catalog {
         self.check_foreign_keys(tables)
     }
 
+    /// Both definitions are of tables that are here, under the names that they have, and the ids stay the same, all together.
+    fn check_exchange(
+        &self,
+        partitioned: &TableSchema,
+        with: TableId,
+        tables: &[Arc<TableSchema>],
+    ) -> Result<(), CatalogError> {
+        let known = |id: TableId| self.tables.get(&id).ok_or(CatalogError::NoSuchTableId(id));
+        let (old, other) = (known(partitioned.id)?, known(with)?);
+        let family = self.tables.values().filter(|t| t.id == with || t.entry_of.is_some_and(|(base, _)| base == with));
+        let mut had: Vec<TableId> = ids_of(old).chain(family.map(|table| table.id)).collect();
+        let mut has: Vec<TableId> = ids_of(partitioned).chain(tables.iter().map(|table| table.id)).collect();
+        had.sort_unstable();
+        has.sort_unstable();
+        if had != has {
+            let other_id = has.iter().find(|id| !had.contains(id)).or(has.first());
+            return Err(CatalogError::TableIdUsed(*other_id.expect("a table has an id")));
+        }
+        let base = tables.iter().filter(|table| table.entry_of.is_none());
+        let same = name_of(partitioned) == name_of(old) && base.map(|table| name_of(table)).eq([name_of(other)]);
+        match same {
+            true => Ok(()),
+            false => Err(CatalogError::NoSuchTableId(with)),
+        }
+    }
+
     /// Whether a base table or a view has the name.
     fn is_named(&self, name: &(String, String)) -> bool {
         self.names.contains_key(name) || self.view(&name.0, &name.1).is_some()
@@ -442,9 +481,15 @@ impl Catalog {
         }
     }
 
+    /// New tables get ids above these.
+    fn pass_ids(&mut self, tables: &[Arc<TableSchema>]) {
+        let last = tables.iter().flat_map(|table| ids_of(table)).max();
+        self.next_table = self.next_table.max(last.map_or(0, |id| id.0 + 1));
+    }
+
     fn add(&mut self, tables: &[Arc<TableSchema>]) {
+        self.pass_ids(tables);
         for table in tables {
-            self.next_table = self.next_table.max(table.id.0 + 1);
             if table.entry_of.is_none() {
                 self.names.insert(name_of(table), table.id);
             }
@@ -461,6 +506,7 @@ impl Catalog {
                 }
             }
         }
+        self.pass_ids(tables);
         for table in tables {
             if table.entry_of.is_none() {
                 self.names.insert(name_of(table), table.id);
@@ -512,6 +558,12 @@ impl Catalog {
     }
 }
 
+/// A table's own id, and those of its leaves.
+fn ids_of(table: &TableSchema) -> impl Iterator<Item = TableId> + '_ {
+    let leaves = table.partitioning.iter().flat_map(|partitioning| partitioning.tables());
+    std::iter::once(table.id).chain(leaves)
+}
+
 fn take_view(views: &mut Views, database: &str, name: &str) -> Result<Arc<ViewSchema>, CatalogError> {
     let missing = || CatalogError::NoSuchTable { database: database.to_owned(), name: name.to_owned() };
     views.remove(database, name).ok_or_else(missing)
@@ -522,352 +574,4 @@ fn name_of(table: &TableSchema) -> (String, String) {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
-    use crate::command::SettingChange;
-    use rauk_types::{ColumnId, DataType, IndexId, IndexKind, ProcessId, RowLayout, schema::*};
-
-    pub(crate) fn table(id: u32, database: &str, name: &str) -> Arc<TableSchema> {
-        let columns = vec![Column {
-            id: ColumnId(0),
-            name: "id".into(),
-            ty: DataType::BIGINT,
-            nullable: false,
-            default: ColumnDefault::None,
-            on_update_now: false,
-            comment: String::new(),
-            initial: rauk_types::Value::Null,
-            generated: None,
-            invisible: false,
-        }];
-        Arc::new(TableSchema {
-            id: TableId(id),
-            version: 1,
-            database: database.into(),
-            name: name.into(),
-            layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
-            columns,
-            indexes: vec![IndexSchema {
-                id: IndexId::PRIMARY,
-                name: "PRIMARY".into(),
-                kind: IndexKind::Primary,
-                parts: vec![IndexPart { column: 0, prefix: None, descending: false }],
-                hash_only: false,
-                entry_table: None,
-                comment: String::new(),
-                invisible: false,
-            }],
-            distribution: vec![0],
-            hidden_key: false,
-            auto_increment: None,
-            collation: Collation::DEFAULT,
-            comment: String::new(),
-            explicit_partitioning: false,
-            fully_replicated: false,
-            checks: Vec::new(),
-            entry_of: None,
-            foreign_keys: Vec::new(),
-            storage: Default::default(),
-        })
-    }
-
-    fn entries_of(base: u32, id: u32) -> Arc<TableSchema> {
-        let mut t = (*table(id, "d", "entries")).clone();
-        t.entry_of = Some((TableId(base), IndexId(1)));
-        Arc::new(t)
-    }
-
-    fn with_database() -> Catalog {
-        let mut c = Catalog::default();
-        c.apply(&Command::CreateDatabase { name: "d".into(), collation: Collation::DEFAULT, comment: String::new() })
-            .unwrap();
-        c
-    }
-
-    #[test]
-    fn names_are_unique_and_refusals_change_nothing() {
-        let mut c = with_database();
-        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a")] }).unwrap();
-        let before = c.clone();
-        assert_eq!(
-            c.apply(&Command::CreateTables { tables: vec![table(2, "d", "b"), table(3, "d", "a")] }),
-            Err(CatalogError::TableExists { database: "d".into(), name: "a".into() })
-        );
-        assert_eq!(
-            c.apply(&Command::CreateTables { tables: vec![table(2, "x", "b")] }),
-            Err(CatalogError::UnknownDatabase("x".into()))
-        );
-        assert_eq!(
-            c.apply(&Command::CreateDatabase {
-                name: "d".into(),
-                collation: Collation::DEFAULT,
-                comment: String::new()
-            }),
-            Err(CatalogError::DatabaseExists("d".into()))
-        );
-        assert_eq!(c, before);
-    }
-
-    #[test]
-    fn ids_are_never_reused() {
-        let mut c = with_database();
-        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a")] }).unwrap();
-        c.apply(&Command::DropTables { tables: vec![TableId(1)] }).unwrap();
-        assert_eq!(c.next_table_id(), TableId(2));
-        assert_eq!(
-            c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a")] }),
-            Err(CatalogError::TableIdUsed(TableId(1)))
-        );
-        let job = c.apply(&Command::StartJob { what: "x".into(), table: TableId(1), builds: 2 }).unwrap().job.unwrap();
-        assert_eq!(job.builds, vec![TableId(2), TableId(3)]);
-        c.apply(&Command::AbortJob { job: job.id }).unwrap();
-        assert_eq!(c.next_table_id(), TableId(4));
-    }
-
-    #[test]
-    fn a_dropped_table_takes_its_index_tables_along() {
-        let mut c = with_database();
-        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a"), entries_of(1, 2)] }).unwrap();
-        let applied = c.apply(&Command::DropDatabase { name: "d".into() }).unwrap();
-        assert_eq!(applied.dropped, vec![TableId(1), TableId(2)]);
-        assert_eq!(c.tables().count(), 0);
-    }
-
-    #[test]
-    fn renaming_can_swap_names() {
-        let mut c = with_database();
-        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a"), table(2, "d", "b")] }).unwrap();
-        c.apply(&Command::ReplaceDefinitions { tables: vec![table(1, "d", "b"), table(2, "d", "a")] }).unwrap();
-        assert_eq!(c.table_by_name("d", "a").unwrap().id, TableId(2));
-        assert_eq!(c.table_by_name("d", "b").unwrap().id, TableId(1));
-        assert!(c.apply(&Command::ReplaceDefinitions { tables: vec![table(1, "d", "a")] }).is_err());
-    }
-
-    #[test]
-    fn names_of_foreign_keys_are_unique_in_a_database() {
-        let mut c = with_database();
-        c.apply(&Command::CreateDatabase { name: "e".into(), collation: Collation::DEFAULT, comment: String::new() })
-            .unwrap();
-        let child = |id, database: &str, name: &str, key: &str| {
-            let mut t = (*table(id, database, name)).clone();
-            t.foreign_keys.push(rauk_types::ForeignKey {
-                name: key.into(),
-                columns: vec![ColumnId(0)],
-                parent_database: database.into(),
-                parent_table: "p".into(),
-                parent_columns: vec!["id".into()],
-                on_delete: Default::default(),
-                on_update: Default::default(),
-            });
-            Arc::new(t)
-        };
-        c.apply(&Command::CreateTables { tables: vec![child(1, "d", "a", "f")] }).unwrap();
-        c.apply(&Command::CreateTables { tables: vec![child(2, "e", "a", "f")] }).unwrap();
-        let taken = Err(CatalogError::ForeignKeyExists("f".into()));
-        assert_eq!(c.apply(&Command::CreateTables { tables: vec![child(3, "d", "b", "F")] }), taken);
-        c.apply(&Command::CreateTables { tables: vec![child(3, "d", "b", "g")] }).unwrap();
-        assert_eq!(c.apply(&Command::ReplaceDefinitions { tables: vec![child(3, "d", "b", "f")] }), taken);
-        c.apply(&Command::ReplaceDefinitions { tables: vec![child(1, "d", "a", "g"), child(3, "d", "b", "f")] })
-            .unwrap();
-    }
-
-    #[test]
-    fn a_switch_is_all_or_nothing() {
-        let mut c = with_database();
-        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a")] }).unwrap();
-        let job = c.apply(&Command::StartJob { what: "x".into(), table: TableId(1), builds: 1 }).unwrap().job.unwrap();
-        let before = c.clone();
-        let bad = Command::Switch {
-            job: Some(job.id),
-            drop: vec![TableId(1)],
-            create: vec![table(9, "d", "a")],
-            replace: vec![],
-        };
-        assert!(c.apply(&bad).is_err());
-        assert_eq!(c, before);
-        let good = Command::Switch {
-            job: Some(job.id),
-            drop: vec![TableId(1)],
-            create: vec![table(2, "d", "a")],
-            replace: vec![],
-        };
-        assert_eq!(c.apply(&good).unwrap().dropped, vec![TableId(1)]);
-        assert_eq!(c.table_by_name("d", "a").unwrap().id, TableId(2));
-        assert_eq!(c.jobs().count(), 0);
-    }
-
-    #[test]
-    fn settings_by_prefix_are_sorted() {
-        let mut c = Catalog::default();
-        let set = |k: &str| (k.to_owned(), Some("1".to_owned()));
-        c.apply(&Command::Settings { changes: vec![set("user/b"), set("user/a"), set("var/x"), set("a")] }).unwrap();
-        c.apply(&Command::Settings { changes: vec![("a".into(), None)] }).unwrap();
-        assert_eq!(c.settings_with_prefix("user/").map(|(k, _)| k).collect::<Vec<_>>(), vec!["user/a", "user/b"]);
-        assert_eq!(c.setting("a"), None);
-    }
-
-    #[test]
-    fn first_settings_change_nothing_that_was_set_since() {
-        let mut c = Catalog::default();
-        let first = |root: &str| Command::FirstSettings {
-            settings: vec![("initialized".into(), "1".into()), ("user/root".into(), root.into())],
-        };
-        c.apply(&first("no password")).unwrap();
-        assert_eq!((c.setting("initialized"), c.setting("user/root")), (Some("1"), Some("no password")));
-        c.apply(&Command::Settings { changes: vec![("user/root".into(), Some("secret".into()))] }).unwrap();
-        c.apply(&first("no password")).unwrap();
-        assert_eq!(c.setting("user/root"), Some("secret"));
-        c.apply(&Command::Settings { changes: vec![("user/root".into(), None)] }).unwrap();
-        c.apply(&first("no password")).unwrap();
-        assert_eq!(c.setting("user/root"), None, "who was dropped does not come back");
-    }
-
-    fn change(key: &str, from: Option<&str>, to: Option<&str>) -> SettingChange {
-        SettingChange { key: key.to_owned(), from: from.map(str::to_owned), to: to.map(str::to_owned) }
-    }
-
-    #[test]
-    fn of_two_changes_made_from_the_same_text_the_second_is_refused_wholly() {
-        let mut c = Catalog::default();
-        c.apply(&Command::ChangeSettings {
-            changes: vec![change("user/a", None, Some("1")), change("user/b", None, Some("1"))],
-        })
-        .unwrap();
-        c.apply(&Command::ChangeSettings { changes: vec![change("user/a", Some("1"), Some("2"))] }).unwrap();
-        let after = c.clone();
-        let late = [
-            // In either order: what comes before the one that differs is not done.
-            vec![change("user/b", Some("1"), Some("3")), change("user/a", Some("1"), Some("3"))],
-            vec![change("user/a", Some("1"), None), change("user/c", None, Some("3"))],
-            vec![change("user/a", None, Some("3"))],
-            // One that is only to be so still.
-            vec![change("user/b", Some("1"), None), change("user/c", Some("1"), Some("1"))],
-        ];
-        for changes in late {
-            assert_eq!(c.apply(&Command::ChangeSettings { changes }), Err(CatalogError::SettingsChanged));
-            assert_eq!(c, after);
-        }
-        c.apply(&Command::ChangeSettings { changes: vec![change("user/a", Some("2"), None)] }).unwrap();
-        let again = Command::ChangeSettings { changes: vec![change("user/a", Some("2"), Some("3"))] };
-        assert_eq!(c.apply(&again), Err(CatalogError::SettingsChanged), "who was dropped does not come back");
-        assert_eq!((c.setting("user/a"), c.setting("user/b")), (None, Some("1")));
-    }
-
-    mod replay {
-        use super::*;
-        use proptest::prelude::*;
-
-        fn texts() -> impl Strategy<Value = Option<&'static str>> {
-            prop_oneof![Just(None), Just(Some("1")), Just(Some("2"))]
-        }
-
-        fn commands() -> impl Strategy<Value = Vec<Command>> {
-            let name = prop_oneof![Just("a"), Just("b"), Just("c")];
-            let db = prop_oneof![Just("d"), Just("e")];
-            let one = prop_oneof![
-                db.clone().prop_map(|n| Command::CreateDatabase {
-                    name: n.into(),
-                    collation: Collation::DEFAULT,
-                    comment: String::new()
-                }),
-                db.clone().prop_map(|n| Command::AlterDatabase {
-                    name: n.into(),
-                    collation: Collation::Utf8mb4Bin,
-                    comment: (n.len() % 2 == 0).then(|| n.to_uppercase()),
-                }),
-                db.clone().prop_map(|n| Command::DropDatabase { name: n.into() }),
-                (1u32..20, db.clone(), name.clone())
-                    .prop_map(|(i, d, n)| Command::CreateTables { tables: vec![table(i, d, n)] }),
-                (1u32..20, db, name).prop_map(|(i, d, n)| Command::ReplaceDefinitions { tables: vec![table(i, d, n)] }),
-                (1u32..20).prop_map(|i| Command::DropTables { tables: vec![TableId(i)] }),
-                (1u32..3).prop_map(|n| Command::StartJob { what: "j".into(), table: TableId(1), builds: n }),
-                (1u64..4).prop_map(|j| Command::AbortJob { job: JobId(j) }),
-                (texts(), texts())
-                    .prop_map(|(from, to)| Command::ChangeSettings { changes: vec![change("k", from, to)] }),
-            ];
-            proptest::collection::vec(one, 0..40)
-        }
-
-        proptest! {
-            /// What was refused left no trace, so replaying only the accepted commands gives the same state; and a
-            /// snapshot in the middle changes nothing.
-            #[test]
-            fn gives_equal_state(all in commands(), cut in 0usize..40) {
-                let mut first = Catalog::default();
-                let accepted: Vec<Command> = all.into_iter().filter(|c| first.apply(c).is_ok()).collect();
-                let mut second = Catalog::default();
-                for (i, command) in accepted.iter().enumerate() {
-                    if i == cut {
-                        let json = serde_json::to_vec(&second).unwrap();
-                        second = serde_json::from_slice(&json).unwrap();
-                        second.after_load();
-                    }
-                    let command: Command = serde_json::from_slice(&serde_json::to_vec(command).unwrap()).unwrap();
-                    second.apply(&command).unwrap();
-                }
-                prop_assert_eq!(first, second);
-            }
-        }
-    }
-
-    #[test]
-    fn a_build_of_a_cluster_has_its_tables_hidden_until_the_switch() {
-        let mut c = with_database();
-        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a")] }).unwrap();
-        let build = |id| Command::StartBuild {
-            what: "ALTER TABLE d.a".into(),
-            table: TableId(1),
-            owner: ProcessId(7),
-            tables: vec![table(id, "d", "a")],
-            definitions: vec![],
-        };
-        assert_eq!(c.apply(&build(1)), Err(CatalogError::TableIdUsed(TableId(1))));
-        let job = c.apply(&build(2)).unwrap().job.unwrap();
-        assert_eq!((job.owner, job.builds.clone()), (Some(ProcessId(7)), vec![TableId(2)]));
-        assert_eq!(c.next_table_id(), TableId(3));
-        assert_eq!(c.table_by_name("d", "a").unwrap().id, TableId(1));
-        assert!(c.table(TableId(2)).is_none());
-        assert_eq!(c.hidden_tables().map(|t| t.id).collect::<Vec<_>>(), [TableId(2)]);
-        assert_eq!(c.partition_tables().keys().copied().collect::<Vec<_>>(), [TableId(1), TableId(2)]);
-        // Somebody who had the same idea takes other ids.
-        assert_eq!(c.apply(&build(2)), Err(CatalogError::TableIdUsed(TableId(2))));
-        let switch = Command::Switch {
-            job: Some(job.id),
-            drop: vec![TableId(1)],
-            create: vec![table(2, "d", "a")],
-            replace: vec![],
-        };
-        c.apply(&switch).unwrap();
-        assert_eq!(c.table_by_name("d", "a").unwrap().id, TableId(2));
-        assert_eq!(c.hidden_tables().count(), 0);
-        // Partitions may have a definition before the catalog has it.
-        let redefine = |id| Command::StartBuild {
-            what: "ALTER TABLE d.a".into(),
-            table: TableId(2),
-            owner: ProcessId(7),
-            tables: vec![],
-            definitions: vec![table(id, "d", "b")],
-        };
-        assert_eq!(c.apply(&redefine(9)), Err(CatalogError::NoSuchTableId(TableId(9))));
-        let job = c.apply(&redefine(2)).unwrap().job.unwrap();
-        assert_eq!((&*c.table(TableId(2)).unwrap().name, &*c.partition_tables()[&TableId(2)].name), ("a", "b"));
-        c.apply(&Command::AbortJob { job: job.id }).unwrap();
-        assert_eq!(&*c.partition_tables()[&TableId(2)].name, "a");
-    }
-
-    #[test]
-    fn a_database_is_dropped_only_with_the_tables_that_its_dropper_knows() {
-        let mut c = with_database();
-        c.apply(&Command::CreateTables { tables: vec![table(1, "d", "a"), entries_of(1, 2)] }).unwrap();
-        let drop = |tables: &[u32]| Command::DropDatabaseOf {
-            name: "d".into(),
-            tables: tables.iter().map(|&t| TableId(t)).collect(),
-        };
-        let before = c.clone();
-        assert_eq!(c.apply(&drop(&[])), Err(CatalogError::TablesChanged("d".into())));
-        assert_eq!(c.apply(&drop(&[1, 3])), Err(CatalogError::TablesChanged("d".into())));
-        assert_eq!(c, before);
-        assert_eq!(c.apply(&drop(&[1])).unwrap().dropped, [TableId(1), TableId(2)]);
-        assert_eq!(c.apply(&drop(&[])), Err(CatalogError::UnknownDatabase("d".into())));
-    }
-}
+pub(crate) mod tests;

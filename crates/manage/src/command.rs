@@ -149,6 +149,14 @@ pub enum Command {
         #[serde(default)]
         comment: Option<String>,
     },
+    /// In one step: the table `with` and a leaf of a partitioned table change places. `partitioned` is the new definition, in which the leaf
+    /// has the ids of `with` and its index tables; `tables` are `with` and its index tables under the ids that the leaf had. All
+    /// rows stay under their ids. In a cluster both go on counting above what either has counted.
+    ExchangeLeaf {
+        partitioned: Arc<TableSchema>,
+        with: TableId,
+        tables: Vec<Arc<TableSchema>>,
+    },
 }
 
 /// Database and name.

@@ -15,6 +15,7 @@ use crate::scrub::SCRUB_REST;
 use crate::status::{Counters, LockWaitInfo, TransactionInfo};
 use crate::table::TableInfo;
 use crate::table::io::IoCounts;
+use crate::table::parts::Parts;
 use crate::transaction::{Transaction, TxnOptions};
 use rauk_kernel::END_SLICE;
 use rauk_log::Disk;
@@ -108,11 +109,49 @@ pub struct Database {
 #[derive(Clone)]
 pub struct TableHandle {
     info: Arc<TableInfo>,
+    /// Of a partitioned table, the only leaves that are looked in; `None`: all.
+    leaves: Option<Arc<[bool]>>,
 }
 
 impl TableHandle {
     pub(crate) fn new(info: Arc<TableInfo>) -> TableHandle {
-        TableHandle { info }
+        TableHandle { info, leaves: None }
+    }
+
+    /// The same partitioned table, of which only some leaves are looked in: one mark for each.
+    pub fn with_leaves(&self, leaves: Arc<[bool]>) -> TableHandle {
+        assert_eq!(leaves.len(), self.parts().map_or(0, Parts::count), "one mark for each leaf");
+        TableHandle { info: self.info.clone(), leaves: Some(leaves) }
+    }
+
+    /// The leaves that are looked in, if not all are.
+    pub fn leaves(&self) -> Option<&Arc<[bool]>> {
+        self.leaves.as_ref()
+    }
+
+    /// Of a partitioned table: where its rows are.
+    pub fn parts(&self) -> Option<&Parts> {
+        self.info.parts.as_deref()
+    }
+
+    pub(crate) fn has_leaf(&self, number: usize) -> bool {
+        self.leaves.as_ref().is_none_or(|leaves| leaves[number])
+    }
+
+    /// The tables that are looked in.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableInfo>> {
+        self.tables_of(None)
+    }
+
+    /// The same of some leaves, one mark for each.
+    pub(crate) fn tables_of(&self, wanted: Option<&[bool]>) -> impl Iterator<Item = &Arc<TableInfo>> {
+        let (whole, leaves) = match &self.info.parts {
+            None => (Some(&self.info), &[][..]),
+            Some(parts) => (None, parts.leaves()),
+        };
+        let is_wanted = move |number: usize| self.has_leaf(number) && wanted.is_none_or(|wanted| wanted[number]);
+        let leaves = leaves.iter().enumerate().filter(move |(number, _)| is_wanted(*number)).map(|(_, leaf)| leaf);
+        whole.into_iter().chain(leaves)
     }
 
     pub fn schema(&self) -> &Arc<TableSchema> {
@@ -135,7 +174,9 @@ impl TableHandle {
 
     /// Encodes keys of a unique index of this table, made once.
     pub fn unique_key(&self, index: IndexId) -> Option<&rauk_types::KeyDef> {
-        self.info.unique(index).map(|u| &u.key)
+        // Of a partitioned table each leaf has them, all the same.
+        let info = self.parts().map_or(&self.info, |parts| &parts.leaves()[0]);
+        info.unique(index).map(|u| &*u.key)
     }
 
     /// Whether a DDL has changed or dropped the table since.
@@ -185,13 +226,13 @@ impl Database {
 
     /// How often rows of a table were read and written on this node.
     pub fn table_io(&self, id: TableId) -> IoCounts {
-        self.node.tables.by_id(id).map(|info| info.shared.io.counts()).unwrap_or_default()
+        self.node.tables.by_id(id).map(|info| info.shared.io().counts()).unwrap_or_default()
     }
 
     /// The counts of a table begin at 0 again.
     pub fn clear_table_io(&self, id: TableId) {
         if let Some(info) = self.node.tables.by_id(id) {
-            info.shared.io.clear();
+            info.shared.io().clear();
         }
     }
 

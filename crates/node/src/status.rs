@@ -8,13 +8,25 @@ use crate::table::TableInfo;
 use crate::transaction::{Isolation, TxnOptions};
 use parking_lot::Mutex;
 use rauk_kernel::partition::TableUsage;
-use rauk_types::TxnId;
+use rauk_types::{TableId, TxnId};
 use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const SHARDS: usize = 16;
+
+fn sum_of(sum: Option<TableUsage>, more: TableUsage) -> Option<TableUsage> {
+    let sum = sum.unwrap_or_default();
+    Some(TableUsage {
+        rows: sum.rows + more.rows,
+        row_bytes: sum.row_bytes + more.row_bytes,
+        hash_bytes: sum.hash_bytes + more.hash_bytes,
+        ordered_bytes: sum.ordered_bytes + more.ordered_bytes,
+        history_bytes: sum.history_bytes + more.history_bytes,
+    })
+}
 
 /// Transactions that hold locks or have written, and counts of what has happened.
 #[derive(Default)]
@@ -200,22 +212,22 @@ impl Node {
 
     /// The same in some of the partitions.
     pub fn usage_in(&self, table: &TableInfo, of: impl Fn(usize) -> bool) -> TableUsage {
-        let id = table.schema.id;
+        let ids: SmallVec<[TableId; 1]> = match &table.parts {
+            None => smallvec![table.schema.id],
+            Some(parts) => parts.leaves().iter().map(|leaf| leaf.schema.id).collect(),
+        };
         let mut cached = table.shared.usage.lock();
-        cached.resize(self.partitions.len(), TableUsage::default());
         let mut sum = TableUsage::default();
-        for (number, (partition, last)) in self.partitions.iter().zip(cached.iter_mut()).enumerate() {
-            if !of(number) {
-                continue;
+        for (number, partition) in self.partitions.iter().enumerate().filter(|(number, _)| of(*number)) {
+            let now = partition.try_with(|p| ids.iter().filter_map(|id| p.table_usage(*id)).fold(None, sum_of));
+            let last = cached.get(number).copied().unwrap_or_default();
+            let usage = now.ok().flatten().unwrap_or(last);
+            if usage != last {
+                let known = cached.len().max(number + 1);
+                cached.resize(known, TableUsage::default());
+                cached[number] = usage;
             }
-            if let Ok(Some(now)) = partition.try_with(|p| p.table_usage(id)) {
-                *last = now;
-            }
-            sum.rows += last.rows;
-            sum.row_bytes += last.row_bytes;
-            sum.hash_bytes += last.hash_bytes;
-            sum.ordered_bytes += last.ordered_bytes;
-            sum.history_bytes += last.history_bytes;
+            sum = sum_of(Some(sum), usage).unwrap_or_default();
         }
         sum
     }

@@ -92,7 +92,9 @@ impl Database {
         if let Some(look) = look {
             alter::look_at_rows(&self.node, old.info(), look).await?;
         }
-        let copied = alter::copy_rows(&self.node, old.info(), &info, convert, &mut Default::default()).await?;
+        let copied =
+            alter::copy_rows(&self.node, old.info(), &TableHandle::new(info.clone()), convert, &mut Default::default())
+                .await?;
         let given = old.info().shared.auto_increment.peek() - 1;
         info.shared.auto_increment.observe(given.max(copied.highest), &self.node.log)?;
         old.drop_temporary();

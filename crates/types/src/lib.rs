@@ -23,9 +23,11 @@ pub mod json;
 pub mod key;
 pub mod layout;
 pub mod members;
+pub mod partitioning;
 pub mod result;
 pub mod row;
 pub mod schema;
+pub mod shared;
 pub mod value;
 pub mod view;
 
@@ -47,9 +49,11 @@ pub use json::JsonRef;
 pub use key::{KeyDef, KeyPart};
 pub use layout::Layout;
 pub use members::Members;
+pub use partitioning::Partitioning;
 pub use row::{Covering, Field, FieldKind, LargeValue, RowImage, RowLayout, RowView};
 pub use schema::{
     CheckConstraint, Column, ColumnDefault, Generated, IndexKind, IndexPart, IndexSchema, StorageClauses, TableSchema,
 };
+pub use shared::{Memo, Shared};
 pub use value::{Value, ValueRef};
 pub use view::{ViewAlgorithm, ViewCheck, ViewSchema, ViewSecurity};

@@ -14,7 +14,9 @@ use crate::elements::Elements;
 use crate::foreign::ForeignKey;
 use crate::fulltext::TextParser;
 use crate::key::KeyDef;
+use crate::partitioning::Partitioning;
 use crate::row::RowLayout;
+use crate::shared::{Memo, Shared};
 use crate::{Collation, ColumnId, DataType, IndexId, TableId, Value};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -44,9 +46,9 @@ pub struct TableSchema {
     pub database: String,
     pub name: String,
     /// In the order the user sees; behind them those of keys on expressions, and the hidden key, if any, last.
-    pub columns: Vec<Column>,
+    pub columns: Shared<Vec<Column>>,
     /// Primary key first. A hidden key's index is there too.
-    pub indexes: Vec<IndexSchema>,
+    pub indexes: Shared<Vec<IndexSchema>>,
     /// Positions in `columns` of the distribution columns: the primary key or a part of it.
     pub distribution: Vec<usize>,
     /// Whether the primary key is [`HIDDEN_KEY_COLUMN`].
@@ -70,6 +72,15 @@ pub struct TableSchema {
     pub foreign_keys: Vec<ForeignKey>,
     #[serde(default)]
     pub storage: StorageClauses,
+    /// Of a partitioned table: it has no rows of its own.
+    #[serde(default)]
+    pub partitioning: Option<Arc<Partitioning>>,
+    /// Set on a table that is a leaf of a partitioned table: that table.
+    #[serde(default)]
+    pub leaf_of: Option<TableId>,
+    /// Of a partitioned table: the definitions of its leaves and their index tables, which follow from this one (`node::table::parts`).
+    #[serde(skip)]
+    pub leaf_tables: Memo<Vec<Arc<TableSchema>>>,
     /// Every layout that rows of this table may still have, oldest first; the last one is written, and lists `columns` in
     /// their order ([`TableSchema::add_layout`]).
     pub layouts: Vec<Arc<RowLayout>>,
@@ -287,8 +298,8 @@ impl TableSchema {
             name: name.into(),
             distribution: indexes[0].parts.iter().map(|part| part.column).collect(),
             layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
-            columns,
-            indexes,
+            columns: columns.into(),
+            indexes: indexes.into(),
             hidden_key: false,
             auto_increment: None,
             collation: Collation::DEFAULT,
@@ -299,6 +310,9 @@ impl TableSchema {
             entry_of: None,
             foreign_keys: Vec::new(),
             storage: Default::default(),
+            partitioning: None,
+            leaf_of: None,
+            leaf_tables: Memo::default(),
         }
     }
 

@@ -162,8 +162,8 @@ impl Partition {
         out.extend_from_slice(&self.copy_nothing());
         let mut at = from;
         let mut left = rows.max(1);
-        // The first table that is there, from the cursor's on.
-        while let Some(table) = self.fragments.keys().copied().filter(|t| t.0 >= at.table).min() {
+        // The first table that may have rows, from the cursor's on.
+        while let Some(table) = self.fragments.own().map(|(t, _)| t).filter(|t| t.0 >= at.table).min() {
             if table.0 > at.table {
                 at = CopyCursor { table: table.0, row: 0 };
             }

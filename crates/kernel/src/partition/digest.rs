@@ -140,7 +140,7 @@ impl Fragment {
 impl Partition {
     /// Of the committed rows of all tables.
     pub fn digest(&self) -> u128 {
-        self.fragments.values().fold(0, |sum, fragment| sum.wrapping_add(fragment.digest.value))
+        self.fragments.own().fold(0, |sum, (_, fragment)| sum.wrapping_add(fragment.digest.value))
     }
 
     /// The digests of all tables that are here, by table, as they will be when these transactions have committed, which
@@ -152,7 +152,7 @@ impl Partition {
         let mut digests: Vec<TableDigest> = self
             .fragments
             .iter()
-            .map(|(table, fragment)| TableDigest { table: *table, digest: fragment.digest.value })
+            .map(|(table, fragment)| TableDigest { table, digest: fragment.digest.value })
             .collect();
         digests.sort_unstable_by_key(|digest| digest.table);
         let records = || committing.iter().filter_map(|txn| self.txns.get(*txn));
@@ -186,7 +186,7 @@ impl Partition {
     pub fn scrub(&mut self, rows: usize) -> Scrubbed {
         let mut scrubbed = Scrubbed::default();
         let at = self.scrubbing;
-        let table = self.fragments.keys().copied().filter(|table| *table >= at).min();
+        let table = self.fragments.own().map(|(table, _)| table).filter(|table| *table >= at).min();
         let Some(table) = table else {
             (self.scrubbing, scrubbed.is_round) = (TableId(0), true);
             return scrubbed;
@@ -211,7 +211,7 @@ impl Partition {
     /// had been written so; the walk does not find that, a comparison with other replicas does.
     #[doc(hidden)]
     pub fn flip_bit(&mut self, table: TableId, nth: usize, bit: usize, as_written: bool) -> bool {
-        let Some(fragment) = self.fragments.get_mut(&table) else { return false };
+        let Some(fragment) = self.fragments.own_mut(&table) else { return false };
         let ids = std::iter::successors(fragment.rows.next(RowId(0)), |id| fragment.rows.next(RowId(id.0 + 1)));
         let committed: Vec<RowId> = ids.filter(|id| fragment.committed_digest(*id).is_some()).collect();
         if committed.is_empty() {

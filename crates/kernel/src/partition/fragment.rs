@@ -12,12 +12,12 @@ use crate::budget::MemoryBudget;
 use crate::hash_index::HashIndex;
 use crate::ordered_index::OrderedIndex;
 use crate::row_store::{RowId, RowStore};
-use rauk_types::{IndexId, IndexKeys, KeyDef, RowImage, RowView, TableSchema, Timestamp, key};
+use rauk_types::{IndexId, IndexKeys, IndexSchema, KeyDef, RowImage, RowView, TableSchema, Timestamp, key};
 use std::sync::Arc;
 
 pub(super) struct Index {
     pub id: IndexId,
-    pub def: IndexKeys,
+    pub def: Arc<IndexKeys>,
     pub tree: OrderedIndex,
     /// Entries of versions that were valid before this time may never have been made: they had gone before the index
     /// came.
@@ -32,7 +32,7 @@ pub(super) struct Fragment {
     /// One for each index that has entries.
     pub indexes: Vec<Index>,
     /// The key definitions of all indexes, hash-only ones too: for range locks.
-    pub range_defs: Vec<(IndexId, IndexKeys)>,
+    pub range_defs: Arc<[(IndexId, Arc<IndexKeys>)]>,
     /// Rows committed and not deleted.
     pub live: u64,
     /// Of these rows.
@@ -112,7 +112,7 @@ impl Fragment {
             rows: RowStore::new(budget.clone()),
             hash: HashIndex::new(budget.clone()),
             indexes: Vec::new(),
-            range_defs: Vec::new(),
+            range_defs: Arc::default(),
             live: 0,
             digest: Digest::default(),
             history_bytes: 0,
@@ -129,9 +129,9 @@ impl Fragment {
     /// Takes over a new definition: indexes that it keeps stay as they are, new ones are empty.
     pub fn set_schema(&mut self, schema: Arc<TableSchema>, budget: &Arc<MemoryBudget>) {
         self.primary = schema.key_def(schema.primary());
-        self.range_defs = schema.indexes.iter().map(|i| (i.id, IndexKeys::new(&schema, i))).collect();
+        self.range_defs = schema.indexes.iter().map(|i| (i.id, Arc::new(IndexKeys::new(&schema, i)))).collect();
         let mut old = std::mem::take(&mut self.indexes);
-        for index in schema.indexes.iter().filter(|i| i.has_entries()) {
+        for (index, (_, def)) in schema.indexes.iter().zip(&*self.range_defs).filter(|(i, _)| i.has_entries()) {
             let (tree, floor) = match old.iter().position(|o| o.id == index.id) {
                 Some(i) => {
                     let old = old.swap_remove(i);
@@ -139,9 +139,64 @@ impl Fragment {
                 }
                 None => (OrderedIndex::new(budget.clone()), self.floor),
             };
-            self.indexes.push(Index { id: index.id, def: IndexKeys::new(&schema, index), tree, floor });
+            self.indexes.push(Index { id: index.id, def: def.clone(), tree, floor });
         }
         self.schema = schema;
+    }
+
+    /// One of its own for a table of the same shape. This one has no rows.
+    pub fn of_table(&self, schema: Arc<TableSchema>, budget: &Arc<MemoryBudget>) -> Fragment {
+        assert!(self.rows.is_empty() && self.history_bytes == 0, "a fragment with rows is one table's");
+        let empty = |index: &Index| Index {
+            id: index.id,
+            def: index.def.clone(),
+            tree: OrderedIndex::new(budget.clone()),
+            floor: index.floor,
+        };
+        Fragment {
+            schema,
+            primary: self.primary.clone(),
+            rows: RowStore::new(budget.clone()),
+            hash: HashIndex::new(budget.clone()),
+            indexes: self.indexes.iter().map(empty).collect(),
+            range_defs: self.range_defs.clone(),
+            live: 0,
+            digest: Digest::default(),
+            history_bytes: 0,
+            floor: self.floor,
+            removed_floor: self.removed_floor,
+            entry_floor: self.entry_floor,
+            newest: Timestamp::ZERO,
+        }
+    }
+
+    /// Whether rows and keys of a table with this definition are encoded as those here, in the same indexes.
+    pub fn has_shape_of(&self, schema: &TableSchema) -> bool {
+        let alike = |(own, other): (&IndexSchema, &IndexSchema)| {
+            own.id == other.id
+                && own.kind == other.kind
+                && own.parts == other.parts
+                && own.has_entries() == other.has_entries()
+        };
+        self.schema.columns == schema.columns
+            && self.schema.layouts == schema.layouts
+            && self.schema.indexes.len() == schema.indexes.len()
+            && self.schema.indexes.iter().zip(&schema.indexes).all(alike)
+    }
+
+    /// Whether some snapshots cannot be read here.
+    pub fn has_floors(&self) -> bool {
+        self.floors().any(|floor| floor != Timestamp::ZERO)
+    }
+
+    /// Whether the same snapshots can be read here as there, where indexes are the same.
+    pub fn has_floors_of(&self, other: &Fragment) -> bool {
+        self.floors().eq(other.floors())
+    }
+
+    fn floors(&self) -> impl Iterator<Item = Timestamp> {
+        let of_table = [self.floor, self.removed_floor, self.entry_floor];
+        of_table.into_iter().chain(self.indexes.iter().map(|index| index.floor))
     }
 
     #[inline]
@@ -226,7 +281,7 @@ impl Fragment {
             if index.id == IndexId::PRIMARY || index.def.same_columns(&image, &other) {
                 continue;
             }
-            match &index.def {
+            match &*index.def {
                 IndexKeys::Row(def) => {
                     list.push(position, def, &image);
                     scratch.clear();

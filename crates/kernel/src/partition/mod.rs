@@ -27,7 +27,7 @@
 //! | [`large`] | values that lie beside their rows |
 //! | [`fresh`] | inserts that nobody has touched since |
 //! | [`held`] | lists of locks, for people |
-//! | [`fragment`], [`versions`], [`locks`], [`ranges`], [`transactions`], [`side`] | the structures |
+//! | [`fragments`], [`fragment`], [`versions`], [`locks`], [`ranges`], [`transactions`], [`side`] | the structures |
 //!
 //! *Time.* A transaction's commit time is not below what [`TimeBounds::least_time`] said when it prepared: above every snapshot that has
 //! been read here (`max_read`, raised before each such read looks), and not below the newest commit (`finished`). So what a snapshot has seen stays
@@ -48,6 +48,7 @@ mod digest;
 mod ends;
 mod finish;
 mod fragment;
+mod fragments;
 mod fresh;
 mod held;
 mod large;
@@ -79,8 +80,8 @@ pub use copy::{CopyCursor, SliceError, SliceRow, slice_partition, slice_rows};
 pub use digest::{Scrubbed, TableDigest};
 pub use ends::END_SLICE;
 use ends::UnderWay;
-use fragment::{Fragment, KeyList};
-use hashbrown::HashMap;
+use fragment::KeyList;
+use fragments::Fragments;
 pub use held::{HeldLock, HeldMode, HeldOn};
 use locks::LockTable;
 pub use lookup::{Lookup, LookupPosition, Span};
@@ -90,7 +91,6 @@ use names::NameTable;
 use ranges::RangeTable;
 use rauk_types::{Covering, IndexId, PartitionId, RowView, TableId, Timestamp, TxnId};
 use restore::{Buried, Waiting};
-use rustc_hash::FxBuildHasher;
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -266,7 +266,7 @@ pub struct Partition {
     is_read_only: bool,
     /// The table that the walk over the stored rows is in.
     scrubbing: TableId,
-    fragments: HashMap<TableId, Fragment, FxBuildHasher>,
+    fragments: Fragments,
     versions: VersionTable,
     locks: LockTable,
     txns: TxnTable,
@@ -300,7 +300,7 @@ impl Partition {
         Partition {
             id,
             scrubbing: TableId(0),
-            fragments: HashMap::default(),
+            fragments: Fragments::new(budget.clone()),
             versions: VersionTable::new(budget.clone()),
             locks: LockTable::new(),
             txns: TxnTable::new(),
@@ -384,7 +384,7 @@ impl Partition {
     /// Forgets all rows, versions, locks and transactions, for a copy that begins; the tables' definitions stay, empty. Who waited here is woken,
     /// and finds nothing. What was read here was read: `max_read` stays.
     pub fn clear(&mut self) {
-        let mut schemas: Vec<_> = self.fragments.values().map(|f| f.schema.clone()).collect();
+        let mut schemas: Vec<_> = self.fragments.schemas().cloned().collect();
         schemas.sort_unstable_by_key(|s| s.id);
         let mut woken = std::mem::take(&mut self.locks.granted);
         woken.extend(self.txns.waiting());

@@ -257,9 +257,10 @@ impl Partition {
 
     /// The deletion of a row, from the log or the stream; older than what is here: ignored.
     pub fn restore_delete(&mut self, table: TableId, key: &[u8], time: Timestamp) {
-        let Some(fragment) = self.fragments.get_mut(&table) else { return };
+        let Some(fragment) = self.fragments.get(&table) else { return };
         match fragment.find(key, key::hash(key)) {
             Some(id) => {
+                let fragment = self.fragments.get_mut(&table).expect("just found");
                 let mut header = fragment.rows.header(id);
                 if header.time <= time {
                     fragment.count_out(id);
@@ -288,7 +289,7 @@ impl Partition {
         }
         self.buried = Buried::default();
         self.buried_bytes = 0;
-        let mut tables: Vec<TableId> = self.fragments.keys().copied().collect();
+        let mut tables: Vec<TableId> = self.fragments.own().map(|(table, _)| table).collect();
         tables.sort_unstable();
         for table in tables {
             let fragment = self.fragments.get_mut(&table).expect("just listed");
@@ -296,6 +297,7 @@ impl Partition {
             fragment.fill_indexes();
             fragment.raise_floors(self.finished);
         }
+        self.fragments.raise_floors_of_empty(self.finished);
         self.settle();
         Ok(())
     }

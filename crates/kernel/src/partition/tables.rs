@@ -1,6 +1,5 @@
 //! Tables of a partition: made, changed, dropped, and how much they take.
 
-use super::fragment::Fragment;
 use super::side::RowKey;
 use super::versions::{Image, Version};
 use super::{Partition, Stop, TableUsage};
@@ -18,9 +17,7 @@ impl Partition {
     // that has ended where it ran: those of a table that is dropped go with it, and what becomes of the transaction is the same for its other tables.
 
     pub fn create_table(&mut self, schema: Arc<TableSchema>) {
-        let id = schema.id;
-        let old = self.fragments.insert(id, Fragment::new(schema, &self.budget));
-        assert!(old.is_none(), "table {id:?} is there already");
+        self.fragments.create(schema);
     }
 
     /// A new definition of a table that is here: renamed, columns or indexes added or dropped. Added ordered indexes
@@ -29,14 +26,13 @@ impl Partition {
     /// have them.
     pub fn alter_table(&mut self, schema: Arc<TableSchema>) {
         self.finish_ends();
-        let fragment = self.fragments.get_mut(&schema.id).expect("the table to alter is here");
-        fragment.set_schema(schema, &self.budget);
+        self.fragments.alter(schema);
     }
 
     /// Drops a table with everything that belongs to it. Unknown tables are none of its business.
     pub fn drop_table(&mut self, table: TableId) {
-        let Some(fragment) = self.fragments.remove(&table) else { return };
-        self.history_bytes -= fragment.history_bytes;
+        let Some(own) = self.fragments.remove(table) else { return };
+        self.history_bytes -= own.map_or(0, |fragment| fragment.history_bytes);
         let sides: Vec<RowKey> = self.versions.iter().map(|(k, _)| k).filter(|k| k.table() == table).collect();
         for key in sides {
             let side = self.versions.remove(key).expect("just listed");
@@ -59,17 +55,17 @@ impl Partition {
 
     /// Whether the table is here.
     pub fn has_table(&self, table: TableId) -> bool {
-        self.fragments.contains_key(&table)
+        self.fragments.contains(&table)
     }
 
     /// The definition that a table has here.
     pub fn schema(&self, table: TableId) -> Option<&Arc<TableSchema>> {
-        self.fragments.get(&table).map(|f| &f.schema)
+        self.fragments.schema(&table)
     }
 
     /// All tables that are here, by id.
     pub fn tables(&self) -> Vec<TableId> {
-        let mut tables: Vec<TableId> = self.fragments.keys().copied().collect();
+        let mut tables: Vec<TableId> = self.fragments.tables().collect();
         tables.sort_unstable();
         tables
     }
@@ -78,7 +74,7 @@ impl Partition {
     /// nothing, and is told so ([`Stop::SnapshotTooOld`]).
     pub fn show_table(&mut self, table: TableId) {
         self.finish_ends();
-        if let Some(fragment) = self.fragments.get_mut(&table) {
+        if let Some(fragment) = self.fragments.own_mut(&table) {
             fragment.raise_floors(fragment.newest);
         }
     }
@@ -98,8 +94,9 @@ impl Partition {
         rows: usize,
         purpose: Purpose,
     ) -> Result<Option<RowId>, Stop> {
-        let fragment = self.fragments.get_mut(&table).ok_or(Stop::StaleSchema)?;
+        let fragment = self.fragments.get(&table).ok_or(Stop::StaleSchema)?;
         let position = fragment.index_position(index).ok_or(Stop::StaleSchema)?;
+        let Some(fragment) = self.fragments.own_mut(&table) else { return Ok(None) };
         let mut next = from;
         let mut result: Result<(), Stop> = Ok(());
         let mut keys = 0;

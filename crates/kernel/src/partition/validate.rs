@@ -16,7 +16,7 @@ impl Partition {
         let mut sides = 0;
         let mut images = 0;
         let mut history = 0;
-        for (table, fragment) in &self.fragments {
+        for (table, fragment) in self.fragments.iter() {
             let mut live = 0;
             let mut fragment_history = 0;
             let mut next = RowId(0);
@@ -24,7 +24,7 @@ impl Partition {
             while let Some(id) = fragment.rows.next(next) {
                 next = RowId(id.0 + 1);
                 rows += 1;
-                let rk = RowKey::new(*table, id);
+                let rk = RowKey::new(table, id);
                 let (header, bytes) = fragment.rows.get(id);
                 let settled = fragment.rows.settled(id, Timestamp::MAX);
                 assert_eq!(settled.is_some(), header.flags & flags::SIDE == 0, "{rk:?}: the mark's bit");
@@ -50,10 +50,10 @@ impl Partition {
             assert_eq!(rows, fragment.rows.len(), "{table:?}: rows");
             assert_eq!(rows, fragment.hash.len(), "{table:?}: hash entries");
             assert_eq!(live, fragment.live, "{table:?}: live rows");
-            assert_eq!(self.recompute_digest(*table), fragment.digest.value(), "{table:?}: digest");
+            assert_eq!(self.recompute_digest(table), fragment.digest.value(), "{table:?}: digest");
             assert_eq!(fragment_history, fragment.history_bytes, "{table:?}: history bytes");
             history += fragment_history;
-            self.validate_indexes(*table, fragment);
+            self.validate_indexes(table, fragment);
         }
         assert_eq!(sides, self.versions.len(), "side entries of rows that are not there");
         assert_eq!(images, self.versions.image_count(), "images that belong to nobody");

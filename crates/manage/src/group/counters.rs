@@ -42,6 +42,13 @@ impl Group {
         Ok(Answer::Done)
     }
 
+    /// The first of two tables and one that is new go on where the later of the two is.
+    pub(super) fn count_on_together(&mut self, tables: [TableId; 2], new: TableId) {
+        let Some(next) = tables.iter().filter_map(|table| self.counters.get(table)).max().copied() else { return };
+        self.counters.insert(tables[0], next);
+        self.counters.insert(new, next);
+    }
+
     /// Counters of tables that are there no more go.
     pub(super) fn drop_counters(&mut self) {
         let mut counters = std::mem::take(&mut self.counters);

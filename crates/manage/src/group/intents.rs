@@ -67,7 +67,7 @@ fn follow(locks: &mut Intent, command: &Command, dropped: &[TableId]) {
     let before = locks.tables.len();
     locks.tables.retain(is_kept);
     locks.reads.retain(is_kept);
-    if let Command::Switch { create, .. } = command
+    if let Command::Switch { create, .. } | Command::ExchangeLeaf { tables: create, .. } = command
         && locks.tables.len() < before
     {
         locks.tables.extend(create.iter().filter(|table| table.entry_of.is_none()).map(|table| table.id));
@@ -96,6 +96,9 @@ impl Group {
             Err(refused) => return Err(Answer::Catalog(CatalogAnswer::Refused(refused))),
         };
         self.catalog_index = self.index;
+        if let Command::ExchangeLeaf { partitioned, with, tables } = command {
+            self.count_on_together([partitioned.id, *with], tables[0].id);
+        }
         if let Some(number) = intent.filter(|_| !is_build) {
             let locks = self.intents.get(&number).and_then(|intent| intent.under);
             self.end_intents(|other, _| other == number);

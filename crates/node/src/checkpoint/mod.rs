@@ -107,7 +107,7 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
     // After `redo_start`: what is created later has all its rows behind it.
     let tables = node.tables.all();
     let mut counters = Vec::new();
-    for table in &tables {
+    for table in tables.iter().filter(|table| table.schema.leaf_of.is_none()) {
         let shared = &table.shared;
         let auto_increment = if clean { shared.auto_increment.peek() } else { shared.auto_increment.bound() };
         counters.push((shared.id, auto_increment));

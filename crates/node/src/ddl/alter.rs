@@ -9,6 +9,7 @@
 use super::build::{self, Building, FILL_ROWS, Patience, Reader, duplicate_entry};
 use super::cluster::{self, Place};
 use super::online::{Work, building_definition};
+use super::tables::ids_of_new;
 use super::{Exclusive, entering, foreign, validating};
 use crate::commit::group::yield_once;
 use crate::database::{Database, TableHandle};
@@ -171,7 +172,7 @@ impl Database {
         let held = Exclusive::lock_with(node, Some(old.info().clone()), beside, wait).await?;
         let old = &held.tables[0];
         let children = follow(node, old, &mut new, wait)?;
-        let builds = 1 + new.indexes.iter().filter(|i| i.is_guarded()).count();
+        let builds = ids_of_new(&new);
         let what = format!("ALTER TABLE {}.{}", new.database, new.name);
         let mut building = Building::start(node, what, old.schema.id, builds)?;
         let mut reserved = building.job.builds.clone().into_iter();
@@ -188,7 +189,8 @@ impl Database {
             wait.unless_killed(look_at_rows(node, old, look)).await?;
         }
         let mut patience = Patience::default();
-        let copied = wait.unless_killed(copy_rows(node, old, &info, convert, &mut patience)).await?;
+        let copied =
+            wait.unless_killed(copy_rows(node, old, &TableHandle::new(info.clone()), convert, &mut patience)).await?;
         let added = added_keys(&old.schema, &info.schema, wait);
         wait.unless_killed(foreign::validate(node, &info, &info, &added)).await?;
         // The new table's counter is in the log before the switch makes it the table's.
@@ -199,7 +201,8 @@ impl Database {
         building.filled().await?;
         building.switch(dropped, schemas, replaced)?;
         children.iter().for_each(|child| node.publish_altered(child));
-        info.family().for_each(|schema| node.show_in_partitions(schema.id));
+        let beneath = info.beneath().map(|leaf| &leaf.schema);
+        info.family().chain(beneath).for_each(|schema| node.show_in_partitions(schema.id));
         for unique in &info.uniques {
             node.tables.publish(unique.entries.clone());
         }
@@ -272,7 +275,7 @@ pub(crate) struct Copied {
 pub(crate) async fn copy_rows(
     node: &Arc<Node>,
     old: &Arc<TableInfo>,
-    new: &Arc<TableInfo>,
+    new: &TableHandle,
     convert: &mut Convert<'_>,
     patience: &mut Patience,
 ) -> Result<Copied, NodeError> {
@@ -286,11 +289,11 @@ pub(crate) async fn copy_rows(
             values.clear();
             values.extend((0..old.schema.columns.len()).map(|i| row.get(i).to_owned()));
             let mut converted = convert(&values).map_err(NodeError::Refused)?;
-            let number = new.schema.auto_increment.and_then(|at| converted[at].as_ref().as_counted());
+            let number = new.schema().auto_increment.and_then(|at| converted[at].as_ref().as_counted());
             copied.highest = copied.highest.max(number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0));
-            if new.schema.hidden_key {
+            if new.schema().hidden_key {
                 // Hidden keys are given out anew, so that the new table's counter is above them all.
-                converted.truncate(new.schema.columns.len() - 1);
+                converted.truncate(new.schema().columns.len() - 1);
                 converted.push(Value::Null);
             }
             pending.push(converted);
@@ -301,8 +304,8 @@ pub(crate) async fn copy_rows(
             match insert_rows(node, new, &mut pending[from..to]).await {
                 Ok(None) => from = to,
                 Ok(Some((at, index))) => {
-                    let index = new.schema.index(index).expect("the table's own index");
-                    return Err(duplicate_entry(&new.schema, index, |column| pending[from + at][column].clone()));
+                    let index = new.schema().index(index).expect("the table's own index");
+                    return Err(duplicate_entry(new.schema(), index, |column| pending[from + at][column].clone()));
                 }
                 // Long rows: fewer at a time.
                 Err(NodeError::TooLarge { .. }) if to - from > 1 => most = (to - from) / 2,
@@ -318,14 +321,14 @@ pub(crate) async fn copy_rows(
 /// One transaction: rows go into a table that is being built; gives the first that does not fit and the index that refuses it, and then none is in.
 async fn insert_rows(
     node: &Arc<Node>,
-    table: &Arc<TableInfo>,
+    table: &TableHandle,
     rows: &mut [Vec<Value>],
 ) -> Result<Option<(usize, IndexId)>, NodeError> {
-    let mut txn = build::filling(node, table);
+    let mut txn = build::filling(node, table.info());
     let mut done = vec![false; rows.len()];
-    txn.insert_many(&TableHandle::new(table.clone()), rows, &mut done).await?;
+    txn.insert_many(table, rows, &mut done).await?;
     for (at, row) in rows.iter().enumerate().filter(|(at, _)| !done[*at]) {
-        if let InsertOutcome::Duplicate { index, .. } = txn.insert_into(table, row).await? {
+        if let InsertOutcome::Duplicate { index, .. } = txn.insert(table, row).await? {
             return Ok(Some((at, index)));
         }
     }

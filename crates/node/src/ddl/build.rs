@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Rows in one transaction.
-const BATCH: usize = 500;
+pub(super) const BATCH: usize = 500;
 
 /// A job that is under way. Dropped before [`Building::end`], it is undone.
 pub(super) struct Building {
@@ -49,6 +49,7 @@ impl Building {
     /// Makes tables in the partitions, known by their ids only. The first is the base table if `with_base`.
     pub fn make(&mut self, schema: &Arc<TableSchema>) {
         self.made.push(schema.id);
+        self.made.extend(schema.partitioning.iter().flat_map(|partitioning| partitioning.tables()));
         self.node.create_in_partitions(schema);
     }
 

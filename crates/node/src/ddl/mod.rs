@@ -17,10 +17,13 @@ mod build;
 pub mod changes;
 mod cluster;
 mod entering;
+mod exchange;
 mod foreign;
 mod histograms;
 pub mod locking;
 mod online;
+mod partitions;
+mod reorganize;
 mod tables;
 pub(crate) mod validating;
 mod views;
@@ -33,6 +36,7 @@ pub use tables::TableName;
 use crate::error::NodeError;
 use crate::locks::metadata::{DdlWait, LOOK, LockedTables, Mode, Turns, Way};
 use crate::node::Node;
+use crate::table::parts::physical;
 use crate::table::{TableInfo, TableShared};
 use rauk_manage::{Applied, Command, StoreError};
 use rauk_types::{TableId, TableSchema};
@@ -59,16 +63,20 @@ impl Node {
 
     /// Brings a table into all partitions. What is brought to a partition afterwards finds it.
     fn create_in_partitions(self: &Arc<Self>, schema: &Arc<TableSchema>) {
+        let physical = physical(schema);
         for partition in 0..self.partition_count() {
-            let schema = schema.clone();
-            self.detach(partition, move |p| p.create_table(schema));
+            for schema in physical.iter().cloned() {
+                self.detach(partition, move |p| p.create_table(schema));
+            }
         }
     }
 
     fn alter_in_partitions(self: &Arc<Self>, schema: &Arc<TableSchema>) {
+        let physical = physical(schema);
         for partition in 0..self.partition_count() {
-            let schema = schema.clone();
-            self.detach(partition, move |p| p.alter_table(schema));
+            for schema in physical.iter().cloned() {
+                self.detach(partition, move |p| p.alter_table(schema));
+            }
         }
     }
 
@@ -104,6 +112,7 @@ impl Node {
             self.tables.retract(schema.id);
             self.drop_in_partitions(schema.id);
         }
+        table.beneath().for_each(|leaf| self.drop_in_partitions(leaf.schema.id));
     }
 }
 

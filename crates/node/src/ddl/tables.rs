@@ -25,8 +25,14 @@ impl Node {
         schema.version = 1;
         schema.entry_of = None;
         schema.layouts = vec![Arc::new(RowLayout::for_columns(0, &schema.columns))];
+        let is_partitioned = schema.partitioning.is_some();
         for index in &mut schema.indexes {
-            index.entry_table = index.is_guarded().then(&mut ids);
+            index.entry_table = (index.is_guarded() && !is_partitioned).then(&mut ids);
+        }
+        let of_leaf = tables_of_leaf(&schema);
+        if let Some(partitioning) = &mut schema.partitioning {
+            let leaves = Arc::make_mut(partitioning).leaves_mut();
+            leaves.for_each(|leaf| leaf.tables = (0..of_leaf).map(|_| ids()).collect());
         }
         let mut all = vec![];
         for index in &schema.indexes {
@@ -62,6 +68,19 @@ impl Node {
                 other => return other,
             }
         }
+    }
+}
+
+/// How many physical tables a leaf of a partitioned table is.
+pub(super) fn tables_of_leaf(schema: &TableSchema) -> usize {
+    1 + schema.indexes.iter().filter(|index| index.is_guarded()).count()
+}
+
+/// How many ids a new table takes.
+pub(super) fn ids_of_new(schema: &TableSchema) -> usize {
+    match &schema.partitioning {
+        None => tables_of_leaf(schema),
+        Some(partitioning) => 1 + partitioning.leaves().count() * tables_of_leaf(schema),
     }
 }
 

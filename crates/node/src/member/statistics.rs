@@ -9,6 +9,7 @@ use super::report::{TableReport, Wanted};
 use super::signal::Signal;
 use crate::Database;
 use crate::node::Node;
+use crate::scan::SMALL_TABLE;
 use crate::table::TableInfo;
 use parking_lot::Mutex;
 use rauk_kernel::partition::TableUsage;
@@ -150,6 +151,18 @@ impl Node {
             None => self.usage(table),
             Some(cluster) => cluster.usage(self, table),
         }
+    }
+
+    /// Whether tables have so few rows together that bringing them into an order costs nothing that matters.
+    pub(crate) fn are_small<'t>(self: &Arc<Node>, tables: impl Iterator<Item = &'t Arc<TableInfo>>) -> bool {
+        let mut rows = 0;
+        for table in tables {
+            rows += self.rows_of(table);
+            if rows > SMALL_TABLE {
+                return false;
+            }
+        }
+        true
     }
 
     /// About how many rows a table has. Never waits.

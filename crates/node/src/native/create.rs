@@ -30,6 +30,10 @@ pub fn check(mut table: TableSchema) -> Result<TableSchema, Failure> {
         let text = format!("This version of MySQL doesn't yet support '{what}'");
         return Err(refused(codes::NOT_SUPPORTED_YET, text));
     }
+    if table.partitioning.is_some() || table.leaf_of.is_some() {
+        let text = "This version of MySQL doesn't yet support 'partitions by the native API; use SQL'";
+        return Err(refused(codes::NOT_SUPPORTED_YET, text));
+    }
     check_columns(&mut table)?;
     check_indexes(&mut table)?;
     check_auto_increment(&mut table)?;

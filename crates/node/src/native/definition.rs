@@ -76,7 +76,9 @@ async fn changing(call: &Call<'_>) -> Result<Changing, Failure> {
 
 fn answer(call: &Call<'_>, table: &TableHandle, frame: &mut Vec<u8>) -> Answered {
     let partitions = call.session.service.database.partition_count();
-    wire::encode(&Definition { schema: (**table.schema()).clone(), partitions }, frame);
+    // Where the rows of a partitioned table are is the node's to know: thousands of partitions say nothing to a program.
+    let schema = TableSchema { partitioning: None, ..(**table.schema()).clone() };
+    wire::encode(&Definition { schema, partitions }, frame);
     Ok((Kind::Definition, std::mem::take(frame)))
 }
 

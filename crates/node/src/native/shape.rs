@@ -68,9 +68,14 @@ impl Tables {
         self.known.write().remove(&id);
         let found = database.table_by_id(id).ok_or_else(failure::stale)?;
         let schema = found.schema();
-        // Index tables, and tables that a DDL is filling, are nobody's to touch.
+        // Index tables, leaves, and tables that a DDL is filling, are nobody's to touch.
         let public = database.table(&schema.database, &schema.name).is_ok_and(|public| public.schema().id == id);
-        if schema.entry_of.is_some() || !public || schema.version != version || found.is_stale() {
+        if schema.entry_of.is_some()
+            || schema.leaf_of.is_some()
+            || !public
+            || schema.version != version
+            || found.is_stale()
+        {
             return Err(failure::stale());
         }
         self.known.write().insert(id, found.clone());
@@ -153,7 +158,10 @@ pub fn prepare<'s>(tables: &Tables, database: &Database, shape: &'s Shape) -> Re
     let in_key = |&column: &u16| schema.primary().parts.iter().any(|p| p.column == usize::from(column));
     let moves = matches!(kind, OpKind::Update | OpKind::Increment) && shape.columns.iter().any(in_key);
     let patient = matches!(shape.lock, LockWish::None | LockWish::Exclusive);
+    // The bulk calls know one table with rows.
+    let leaves = table.parts().is_some();
     let way = match kind {
+        _ if leaves => Way::Alone,
         OpKind::Read if plain && shape.lock == LockWish::None => Way::Read,
         OpKind::Read => Way::Alone,
         _ if plain && patient && !moves && table.info().uniques.is_empty() => Way::Write,

@@ -59,8 +59,8 @@ pub(crate) fn table() -> Arc<TableInfo> {
         database: "d".into(),
         name: "t".into(),
         layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
-        columns,
-        indexes: vec![primary],
+        columns: columns.into(),
+        indexes: vec![primary].into(),
         distribution: vec![0],
         hidden_key: false,
         auto_increment: None,
@@ -72,6 +72,9 @@ pub(crate) fn table() -> Arc<TableInfo> {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
+        leaf_tables: Default::default(),
     };
     let shared = crate::table::TableShared::new(&schema, 1, 1);
     TableInfo::new(Arc::new(schema), shared, |_| unreachable!("it has no unique index"))

@@ -18,6 +18,7 @@ use super::{Alone, Streams, read_alone};
 use crate::database::Config;
 use crate::error::NodeError;
 use crate::runtime::Runtime;
+use crate::table::parts::physical;
 use rauk_cluster::TxnTable;
 use rauk_cluster::replica::{Contents, Restored};
 use rauk_kernel::Partition;
@@ -75,7 +76,7 @@ pub fn convert(
     }
     let recovery = back.recovery;
     let mut alone = read_alone(config, disk, runtime, Streams::PassedOver, progress)?;
-    let known: BTreeSet<TableId> = alone.catalog.catalog().tables().map(|table| table.id).collect();
+    let known: BTreeSet<TableId> = alone.catalog.catalog().tables().flat_map(physical).map(|table| table.id).collect();
     let taken: BTreeSet<TableId> = tables.iter().map(|table| table.id).collect();
     let holds = layout.groups().all(|group| recovery.cut.is_holder(GroupId(group), back.node));
     if known != taken || alone.log.last_time() != recovery.cut.time || !holds {

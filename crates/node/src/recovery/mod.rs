@@ -18,6 +18,7 @@ use crate::error::NodeError;
 use crate::node::{Node, Parts};
 use crate::runtime::Runtime;
 use crate::table::counter::hidden_counter;
+use crate::table::parts::physical;
 use crate::table::{TableInfo, TableShared};
 use parking_lot::Mutex;
 use rauk_kernel::{MemoryBudget, Partition};
@@ -137,16 +138,17 @@ fn read_alone(
     }
     let mut catalog = CatalogStore::read(&superblocks, manifest.database)?;
     let budget = Arc::new(MemoryBudget::new(config.memory_limit));
+    let physical: Vec<_> = catalog.catalog().tables().flat_map(physical).collect();
     let mut partitions = Vec::new();
     for number in 0..manifest.partitions {
         let mut partition = Partition::new(PartitionId(number), budget.clone());
         partition.set_history_limit(config.history_limit / u64::from(manifest.partitions));
-        catalog.catalog().tables().for_each(|t| partition.create_table(t.clone()));
+        physical.iter().for_each(|table| partition.create_table(table.clone()));
         partitions.push(Mutex::new(partition));
     }
     let shared = Arc::new(Shared {
         partitions,
-        known: catalog.catalog().tables().map(|t| t.id).collect(),
+        known: physical.iter().map(|table| table.id).collect(),
         rows: AtomicU64::new(0),
         failed: Mutex::new(None),
     });

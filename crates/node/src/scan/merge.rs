@@ -41,8 +41,10 @@ pub struct Merge {
     current: Option<(usize, ScanRequest, Place)>,
 }
 
-/// What comes next in one partition.
+/// What comes next in one partition of one table.
 struct Source {
+    /// Its number among the tables.
+    table: usize,
     partition: u16,
     place: Place,
     finished: bool,
@@ -105,6 +107,7 @@ impl Merge {
     pub fn new(
         request: ScanRequest,
         partitions: Range<u16>,
+        tables: usize,
         limit_hint: Option<u64>,
         pushdown: Option<Arc<dyn Pushdown>>,
         by_primary: bool,
@@ -115,9 +118,10 @@ impl Merge {
             "a plain scan upward"
         );
         // Rows are spread evenly: of the first `n`, each partition has about its share.
-        let share = |limit: u64| (limit as usize).min(SLICE) / partitions.len() * 5 / 4 + 2;
+        let share = |limit: u64| (limit as usize).min(SLICE) / (partitions.len() * tables.max(1)) * 5 / 4 + 2;
         let first_rows = limit_hint.map_or(FIRST_ROWS, |limit| share(limit).clamp(1, SLICE));
-        let source = |partition| Source {
+        let source = |(table, partition)| Source {
+            table,
             partition,
             place: Place::default(),
             finished: false,
@@ -131,7 +135,7 @@ impl Merge {
         };
         Merge {
             request,
-            sources: partitions.map(source).collect(),
+            sources: (0..tables).flat_map(|table| partitions.clone().map(move |p| (table, p))).map(source).collect(),
             first_rows,
             pushdown,
             by_primary,
@@ -143,19 +147,19 @@ impl Merge {
     pub async fn fill(
         &mut self,
         txn: &mut Transaction,
-        table: &TableInfo,
+        tables: &[Arc<TableInfo>],
         page: Page,
         filter: &mut (dyn FnMut(&RowView<'_>) -> bool + Send),
         batch: &mut ScanBatch,
     ) -> Result<(), NodeError> {
         while !page.is_full(batch) {
             if self.current.is_some() {
-                self.read_current(txn, table, page, filter, batch).await?;
+                self.read_current(txn, tables, page, filter, batch).await?;
                 continue;
             }
             for i in 0..self.sources.len() {
                 while self.sources[i].needs_filling() {
-                    self.fill_source(i, txn, table, filter).await?;
+                    self.fill_source(i, txn, &tables[self.sources[i].table], filter).await?;
                     self.sources[i].skip_done();
                 }
             }
@@ -170,7 +174,8 @@ impl Merge {
                 source.done = Some(key.clone());
                 source.skip_done();
                 let (low, high) = (Bound::Included(key.clone()), Bound::Included(key));
-                let request = ScanRequest { low, high, ..self.request.clone() };
+                let table = tables[source.table].schema.id;
+                let request = ScanRequest { table, low, high, ..self.request.clone() };
                 self.current = Some((next, request, Place::default()));
             }
         }
@@ -204,7 +209,7 @@ impl Merge {
         source.items.clear();
         source.next = 0;
         let keys_only = self.request.lock.is_some();
-        let plain = ScanRequest { lock: None, ..self.request.clone() };
+        let plain = ScanRequest { table: table.schema.id, lock: None, ..self.request.clone() };
         let Source { partition, place, keys, bytes, items, rows, finished, .. } = source;
         let (by_primary, unread) = (self.by_primary, &self.unread);
         let most = if by_primary { MOST_SORTED } else { *rows };
@@ -246,13 +251,14 @@ impl Merge {
     async fn read_current(
         &mut self,
         txn: &mut Transaction,
-        table: &TableInfo,
+        tables: &[Arc<TableInfo>],
         page: Page,
         filter: &mut (dyn FnMut(&RowView<'_>) -> bool + Send),
         batch: &mut ScanBatch,
     ) -> Result<(), NodeError> {
         let Some((i, request, place)) = &mut self.current else { return Ok(()) };
-        let partition = self.sources[*i].partition;
+        let Source { table, partition, .. } = self.sources[*i];
+        let table = &*tables[table];
         let mut stopped = false;
         let rows = page.rows.saturating_sub(batch.len()).max(1);
         let slice = Slice { entries: SLICE, rows, pushdown: self.pushdown.as_ref() };

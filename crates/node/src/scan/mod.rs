@@ -34,6 +34,7 @@ use plain::Walk;
 use pushdown::Pushdown;
 use rauk_kernel::{ScanRequest, Verdict};
 use rauk_types::{Covering, IndexId, RowView};
+use smallvec::SmallVec;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -58,6 +59,8 @@ pub struct ScanSpec {
     pub distribution: Option<Vec<u8>>,
     /// Only this partition, for scans of all partitions in parallel.
     pub partition: Option<u16>,
+    /// Of a partitioned table, the only leaves that have rows which the caller wants: one mark for each.
+    pub leaves: Option<Arc<[bool]>>,
     /// How many rows the caller expects to take; sizes the first batches.
     pub limit_hint: Option<u64>,
     /// What nodes that lead other partitions are asked to do with the rows.
@@ -85,6 +88,7 @@ impl Default for ScanSpec {
             lock: None,
             distribution: None,
             partition: None,
+            leaves: None,
             limit_hint: None,
             pushdown: None,
             covering: None,
@@ -115,7 +119,10 @@ impl Page {
 
 /// A scan that goes on in batches.
 pub struct ScanCursor {
+    /// As the caller knows it.
     table: Arc<TableInfo>,
+    /// Those that have rows: itself, or leaves of a partitioned table.
+    tables: SmallVec<[Arc<TableInfo>; 1]>,
     spec: ScanSpec,
     state: State,
 }
@@ -129,11 +136,12 @@ enum State {
 
 impl ScanCursor {
     pub fn new(table: &TableHandle, spec: ScanSpec) -> Self {
-        Self::over(table.info().clone(), spec)
+        let tables = table.tables_of(spec.leaves.as_deref()).cloned().collect();
+        ScanCursor { table: table.info().clone(), tables, spec, state: State::New }
     }
 
     pub(crate) fn over(table: Arc<TableInfo>, spec: ScanSpec) -> Self {
-        ScanCursor { table, spec, state: State::New }
+        Self::new(&TableHandle::new(table), spec)
     }
 
     /// The lock that was asked for.
@@ -166,7 +174,7 @@ impl ScanCursor {
         match &mut self.state {
             State::New => unreachable!("begun above"),
             State::Walk(walk) => {
-                walk.run(txn, &self.table, page.rows, &mut |row, layout| {
+                walk.run(txn, &self.tables, page.rows, &mut |row, layout| {
                     if !filter(row) {
                         return Verdict::Skip;
                     }
@@ -175,7 +183,7 @@ impl ScanCursor {
                 })
                 .await
             }
-            State::Merge(merge) => merge.fill(txn, &self.table, page, filter, batch).await,
+            State::Merge(merge) => merge.fill(txn, &self.tables, page, filter, batch).await,
         }
     }
 
@@ -188,14 +196,14 @@ impl ScanCursor {
         self.spec.ordered = false;
         self.begin(txn)?;
         match &mut self.state {
-            State::Walk(walk) => walk.run(txn, &self.table, usize::MAX, &mut |row, _| visit(row)).await,
+            State::Walk(walk) => walk.run(txn, &self.tables, usize::MAX, &mut |row, _| visit(row)).await,
             State::Merge(merge) => {
                 let page = Page { rows: SMALL_TABLE as usize, bytes: LARGE };
                 let mut batch = ScanBatch::default();
                 let table = TableHandle::new(self.table.clone());
                 loop {
                     batch.clear();
-                    merge.fill(txn, &self.table, page, &mut |_| true, &mut batch).await?;
+                    merge.fill(txn, &self.tables, page, &mut |_| true, &mut batch).await?;
                     if batch.is_empty() {
                         return Ok(());
                     }
@@ -222,13 +230,13 @@ impl ScanCursor {
         self.begin(txn)?;
         match &mut self.state {
             State::Walk(walk) => {
-                walk.run(txn, &self.table, rows, &mut |row, _| visit(row)).await?;
+                walk.run(txn, &self.tables, rows, &mut |row, _| visit(row)).await?;
                 Ok(!walk.is_finished())
             }
             State::Merge(merge) => {
                 let table = TableHandle::new(self.table.clone());
                 let mut batch = ScanBatch::default();
-                merge.fill(txn, &self.table, Page { rows, bytes: LARGE }, &mut |_| true, &mut batch).await?;
+                merge.fill(txn, &self.tables, Page { rows, bytes: LARGE }, &mut |_| true, &mut batch).await?;
                 for number in 0..batch.len() {
                     // All of the page are taken over: the merge is behind them.
                     visit(&batch.row(&table, number));
@@ -261,7 +269,7 @@ impl ScanCursor {
             (None, Some(partition)) => partition..partition + 1,
             (None, None) => txn.node.partitions_of(&self.table),
         };
-        let small = self.spec.ordered_if_small && lock.is_none() && txn.node.rows_of(&self.table) <= SMALL_TABLE;
+        let small = self.spec.ordered_if_small && lock.is_none() && txn.node.are_small(self.tables.iter());
         let primary = || self.table.schema.indexes.first().filter(|index| !index.hash_only).map(|index| index.id);
         let index = self.spec.index.or_else(|| if small { primary() } else { None });
         let request = ScanRequest {
@@ -276,7 +284,8 @@ impl ScanCursor {
         };
         let secondary = index.is_some() && index != self.table.schema.indexes.first().map(|primary| primary.id);
         let by_primary = small && secondary && !self.spec.reverse && request.covering.is_none() && primary().is_some();
-        let merged = by_primary || ((self.spec.ordered || small) && index.is_some() && partitions.len() > 1);
+        let merged =
+            by_primary || ((self.spec.ordered || small) && index.is_some() && partitions.len() * self.tables.len() > 1);
         // Sums have no order, and keep no lock on the rows that they are of; at SERIALIZABLE all that is read stays locked.
         let keeps = lock.is_some() && txn.locks_ranges();
         let fits = |pushdown: &Arc<dyn Pushdown>| match pushdown.only_drops() {
@@ -287,9 +296,17 @@ impl ScanCursor {
         self.state = match merged {
             true => {
                 let (hint, unread) = (self.spec.limit_hint, self.spec.unread.clone());
-                State::Merge(Box::new(Merge::new(request, partitions, hint, pushdown, by_primary, unread)))
+                State::Merge(Box::new(Merge::new(
+                    request,
+                    partitions,
+                    self.tables.len(),
+                    hint,
+                    pushdown,
+                    by_primary,
+                    unread,
+                )))
             }
-            false => State::Walk(Walk::new(request, partitions, pushdown)),
+            false => State::Walk(Walk::new(request, partitions, self.tables.len(), pushdown)),
         };
         Ok(())
     }

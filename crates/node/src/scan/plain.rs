@@ -22,7 +22,12 @@ use std::sync::Arc;
 /// A scan that visits one partition at a time.
 pub struct Walk {
     request: ScanRequest,
+    /// What is left of the present table.
     partitions: Range<u16>,
+    /// Of each table.
+    all: Range<u16>,
+    /// Tables that are left, the present one first.
+    tables: Range<usize>,
     place: Place,
     range_locked: bool,
     pushdown: Option<Arc<dyn Pushdown>>,
@@ -64,26 +69,40 @@ fn found_by(request: &ScanRequest) -> Option<IndexId> {
 }
 
 impl Walk {
-    pub fn new(request: ScanRequest, partitions: Range<u16>, pushdown: Option<Arc<dyn Pushdown>>) -> Walk {
-        Walk { request, partitions, place: Place::default(), range_locked: false, pushdown }
+    /// Of so many tables.
+    pub fn new(
+        request: ScanRequest,
+        partitions: Range<u16>,
+        tables: usize,
+        pushdown: Option<Arc<dyn Pushdown>>,
+    ) -> Walk {
+        let (all, tables) = (partitions.clone(), 0..tables);
+        Walk { request, partitions, all, tables, place: Place::default(), range_locked: false, pushdown }
     }
 
     /// Whether nothing is left.
     pub fn is_finished(&self) -> bool {
-        self.partitions.is_empty()
+        self.tables.is_empty()
     }
 
     /// Visits rows until the visitor stops or nothing is left; goes on there when called again. `wanted`: how many rows the visitor keeps at most.
     pub async fn run(
         &mut self,
         txn: &mut Transaction,
-        table: &TableInfo,
+        tables: &[Arc<TableInfo>],
         wanted: usize,
         visit: &mut (dyn FnMut(&RowView<'_>, u16) -> Verdict + Send),
     ) -> Result<(), NodeError> {
         let locks = self.request.lock.is_some();
         let (mut kept, mut skipped) = (0, 0);
-        while !self.partitions.is_empty() {
+        while !self.tables.is_empty() {
+            let table = &*tables[self.tables.start];
+            if self.partitions.is_empty() {
+                self.tables.start += 1;
+                self.partitions = self.all.clone();
+                continue;
+            }
+            self.request.table = table.schema.id;
             let partition = self.partitions.start;
             if !self.range_locked {
                 txn.lock_scanned_range(table, partition, &self.request).await?;
@@ -114,6 +133,10 @@ impl Walk {
             };
             if end == ScanEnd::Finished {
                 self.partitions.start += 1;
+                if self.partitions.is_empty() {
+                    self.tables.start += 1;
+                    self.partitions = self.all.clone();
+                }
                 self.place = Place::default();
                 self.range_locked = false;
             }

@@ -56,6 +56,10 @@ pub trait Evaluator: Send + Sync {
     /// Computes the generated columns of a row whose other columns have changed.
     fn compute_generated(&self, table: &Arc<TableSchema>, row: &mut [Value]) -> Result<(), MysqlError>;
 
+    /// The value of a partitioned table's expression, or of its subpartitions' (`sub`), for a row; `None` is NULL. Columns that are
+    /// not in the expression may have any value.
+    fn partition_value(&self, table: &TableSchema, sub: bool, row: &[Value]) -> Result<Option<i128>, MysqlError>;
+
     /// `None`: it does not know the program, or not on rows of this table.
     fn prepare(&self, program: &[u8], table: &Arc<TableSchema>) -> Option<Box<dyn RowProgram>>;
 

@@ -14,7 +14,7 @@ const SHARDS: usize = 16;
 #[derive(Default)]
 pub struct TableCache {
     names: [RwLock<HashTable<Arc<TableInfo>>>; SHARDS],
-    /// Base tables and index tables.
+    /// Base tables, index tables, and leaves of partitioned tables.
     ids: RwLock<FxHashMap<TableId, Arc<TableInfo>>>,
     /// Of the tables that are found by name.
     relations: Mutex<Relations>,
@@ -67,7 +67,12 @@ impl TableCache {
         if !children.is_empty() {
             table.shared.children.set(children);
         }
-        let old = self.ids.write().insert(id, table.clone());
+        let old = {
+            let mut ids = self.ids.write();
+            let old = ids.insert(id, table.clone());
+            Self::replace_beneath(&mut ids, old.as_ref(), Some(&table));
+            old
+        };
         if table.schema.entry_of.is_none() {
             let hash = hash_of(&table);
             self.shard(hash).write().insert_unique(hash, table.clone(), hash_of);
@@ -107,15 +112,68 @@ impl TableCache {
 
     /// Puts a table in by id only: it is being built, and nobody may find it by name.
     pub fn publish_hidden(&self, table: Arc<TableInfo>) {
-        self.ids.write().insert(table.schema.id, table);
+        let mut ids = self.ids.write();
+        let old = ids.insert(table.schema.id, table.clone());
+        Self::replace_beneath(&mut ids, old.as_ref(), Some(&table));
+    }
+
+    /// Leaves of a partitioned table come and go with it.
+    fn replace_beneath(
+        ids: &mut FxHashMap<TableId, Arc<TableInfo>>,
+        old: Option<&Arc<TableInfo>>,
+        new: Option<&Arc<TableInfo>>,
+    ) {
+        for gone in old.iter().flat_map(|old| old.beneath()) {
+            // The id may be another table's by now.
+            if ids.get(&gone.schema.id).is_some_and(|found| Arc::ptr_eq(found, gone)) {
+                ids.remove(&gone.schema.id);
+            }
+        }
+        for leaf in new.iter().flat_map(|new| new.beneath()) {
+            ids.insert(leaf.schema.id, leaf.clone());
+        }
+    }
+
+    /// A leaf and a table have changed places: `partitioned` is the newest version, and the table is `new` under the id that
+    /// the leaf had. At no time is a name without its table.
+    pub fn exchange(&self, partitioned: &Arc<TableInfo>, old: &Arc<TableInfo>, new: &Arc<TableInfo>) {
+        let before = {
+            let mut ids = self.ids.write();
+            let before = ids.insert(partitioned.schema.id, partitioned.clone());
+            Self::replace_beneath(&mut ids, before.as_ref(), None);
+            ids.remove(&old.schema.id);
+            old.uniques.iter().for_each(|unique| drop(ids.remove(&unique.entries.schema.id)));
+            Self::replace_beneath(&mut ids, None, Some(partitioned));
+            ids.insert(new.schema.id, new.clone());
+            for unique in &new.uniques {
+                ids.insert(unique.entries.schema.id, unique.entries.clone());
+            }
+            before
+        };
+        for table in [partitioned, new] {
+            let hash = hash_of(table);
+            self.shard(hash).write().insert_unique(hash, table.clone(), hash_of);
+        }
+        before.iter().chain([old]).for_each(|gone| self.remove_name(gone));
     }
 
     pub fn retract(&self, id: TableId) {
-        let old = self.ids.write().remove(&id);
+        let old = {
+            let mut ids = self.ids.write();
+            let old = ids.remove(&id);
+            Self::replace_beneath(&mut ids, old.as_ref(), None);
+            old
+        };
         if let Some(old) = old {
             self.remove_name(&old);
             self.relate(Some(&old), None);
         }
+    }
+
+    /// Of a table whose id is a leaf's by now.
+    pub fn retract_name(&self, old: &Arc<TableInfo>) {
+        self.remove_name(old);
+        self.relate(Some(old), None);
     }
 
     fn remove_name(&self, old: &Arc<TableInfo>) {

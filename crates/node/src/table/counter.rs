@@ -12,6 +12,7 @@ use rauk_log::RedoLog;
 use rauk_log::record::CommitBuilder;
 use rauk_types::{MysqlError, TableId};
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// How far a bound runs ahead at most.
@@ -116,7 +117,8 @@ const BLOCK: u64 = 256;
 /// Keys for tables without a primary key: threads take from ranges of their own.
 pub struct HiddenKeys {
     counter: Counter,
-    shards: [Shard; SHARDS],
+    /// Made with the first key: most tables have a primary key.
+    shards: OnceLock<Box<[Shard; SHARDS]>>,
 }
 
 #[repr(align(64))]
@@ -134,7 +136,7 @@ impl HiddenKeys {
     }
 
     pub fn take(&self, log: &RedoLog) -> Result<u64, NodeError> {
-        let mut range = self.shards[shard()].0.lock();
+        let mut range = self.shards.get_or_init(Box::default)[shard()].0.lock();
         if range.is_empty() {
             let first = self.counter.take(BLOCK, log)?;
             *range = first..first + BLOCK;

@@ -9,13 +9,21 @@ use crate::ops::operation::Key;
 use rauk_types::schema::IndexPart;
 use rauk_types::schema::{Column, ColumnDefault, IndexSchema};
 use rauk_types::{
-    Collation, ColumnId, DataType, IndexId, IndexKind, RowLayout, RowView, TableId, TableSchema, Value, ValueRef, key,
-    row,
+    Collation, ColumnId, DataType, IndexId, IndexKind, RowLayout, RowView, Shared, TableId, TableSchema, Value,
+    ValueRef, key, row,
 };
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-/// The schema of the index table of `index`.
-pub fn schema(base: &TableSchema, index: &IndexSchema, id: TableId) -> TableSchema {
+/// What all index tables have in common.
+struct Shape {
+    columns: Shared<Vec<Column>>,
+    indexes: Shared<Vec<IndexSchema>>,
+    layout: Arc<RowLayout>,
+}
+
+static SHAPE: LazyLock<Shape> = LazyLock::new(shape);
+
+fn shape() -> Shape {
     let column = |id: u16, name: &str| Column {
         id: ColumnId(id),
         name: name.to_string(),
@@ -40,14 +48,20 @@ pub fn schema(base: &TableSchema, index: &IndexSchema, id: TableId) -> TableSche
         comment: String::new(),
         invisible: false,
     };
+    let layout = Arc::new(RowLayout::for_columns(0, &columns));
+    Shape { columns: columns.into(), indexes: vec![primary].into(), layout }
+}
+
+/// The schema of the index table of `index`.
+pub fn schema(base: &TableSchema, index: &IndexSchema, id: TableId) -> TableSchema {
     TableSchema {
         id,
         version: 1,
         database: base.database.clone(),
         name: format!("{}\u{1}{}", base.name, index.name),
-        layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
-        columns,
-        indexes: vec![primary],
+        layouts: vec![SHAPE.layout.clone()],
+        columns: SHAPE.columns.clone(),
+        indexes: SHAPE.indexes.clone(),
         distribution: vec![0],
         hidden_key: false,
         auto_increment: None,
@@ -59,6 +73,9 @@ pub fn schema(base: &TableSchema, index: &IndexSchema, id: TableId) -> TableSche
         entry_of: Some((base.id, index.id)),
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
+        leaf_tables: Default::default(),
     }
 }
 

@@ -6,6 +6,7 @@ pub mod counter;
 pub mod entries;
 pub mod io;
 pub mod own;
+pub mod parts;
 pub mod relations;
 pub mod route;
 
@@ -15,6 +16,7 @@ use counter::{Counter, HiddenKeys};
 use io::TableIo;
 use own::OwnRows;
 use parking_lot::Mutex;
+use parts::Parts;
 use rauk_kernel::partition::TableUsage;
 use rauk_types::{
     Collation, Column, ColumnId, DataType, IndexId, IndexKeys, IndexKind, IndexPart, IndexSchema, KeyDef, RowLayout,
@@ -22,14 +24,15 @@ use rauk_types::{
 };
 use relations::{Children, Reference};
 use route::Route;
-use std::sync::Arc;
+use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// One version of a table's definition, with the key codecs that statements need.
 pub struct TableInfo {
     pub schema: Arc<TableSchema>,
-    pub primary: KeyDef,
-    pub route: Route,
+    pub primary: Arc<KeyDef>,
+    pub route: Arc<Route>,
     /// Unique indexes (the primary key not among them), in their order.
     pub uniques: Vec<UniqueIndex>,
     /// [`TableSchema::has_row_rules`].
@@ -39,15 +42,17 @@ pub struct TableInfo {
     pub shared: Arc<TableShared>,
     /// Of a temporary table: where its rows are.
     pub own: Option<Arc<OwnRows>>,
+    /// Of a partitioned table: where its rows are.
+    pub parts: Option<Box<Parts>>,
 }
 
 /// A unique index and its index table.
 pub struct UniqueIndex {
     pub id: IndexId,
     /// The shape of a key.
-    pub key: KeyDef,
+    pub key: Arc<KeyDef>,
     /// Makes the keys of a base row.
-    pub keys: IndexKeys,
+    pub keys: Arc<IndexKeys>,
     pub entries: Arc<TableInfo>,
 }
 
@@ -59,7 +64,18 @@ impl UniqueIndex {
         entries_of: &mut dyn FnMut(TableId) -> Arc<TableInfo>,
     ) -> Option<UniqueIndex> {
         let entries = entries_of(index.entry_table?);
-        Some(UniqueIndex { id: index.id, key: schema.key_def(index), keys: IndexKeys::new(schema, index), entries })
+        let (key, keys) = (schema.key_def(index).into(), IndexKeys::new(schema, index).into());
+        Some(UniqueIndex { id: index.id, key, keys, entries })
+    }
+
+    /// The same index of another table of the same columns and indexes.
+    fn of_alike(
+        &self,
+        schema: &TableSchema,
+        entries_of: &mut dyn FnMut(TableId) -> Arc<TableInfo>,
+    ) -> Option<UniqueIndex> {
+        let entries = entries_of(schema.index(self.id)?.entry_table?);
+        Some(UniqueIndex { id: self.id, key: self.key.clone(), keys: self.keys.clone(), entries })
     }
 }
 
@@ -73,11 +89,14 @@ pub struct TableShared {
     pub hidden_keys: HiddenKeys,
     /// Foreign keys of other tables (and its own) that refer to it.
     pub children: Children,
-    /// Of each partition as it was when last looked at.
+    /// Of each partition as it was when last looked at, up to the last one that had anything.
     pub usage: Mutex<Vec<TableUsage>>,
-    pub io: TableIo,
+    /// Made when it is first used. A leaf of a partitioned table has that of the partitioned table, by whose name it is asked for.
+    io: OnceLock<Arc<TableIo>>,
     /// Unique indexes that are being filled.
     pub building: BuildingSlot,
+    /// Of a partitioned table: what all versions of its leaves, and of their index tables, share.
+    leaves: Mutex<FxHashMap<TableId, Weak<TableShared>>>,
 }
 
 /// The version of a table that is gone.
@@ -86,7 +105,11 @@ const DROPPED: u32 = u32::MAX;
 impl TableShared {
     /// Counters start below `auto_bound` and `hidden_bound`: numbers below may have been given out.
     pub fn new(schema: &TableSchema, auto_bound: u64, hidden_bound: u64) -> Arc<TableShared> {
-        Arc::new(TableShared {
+        Arc::new(TableShared::with_counters(schema, auto_bound, hidden_bound))
+    }
+
+    fn with_counters(schema: &TableSchema, auto_bound: u64, hidden_bound: u64) -> TableShared {
+        TableShared {
             id: schema.id,
             lock: MetadataLock::default(),
             version: AtomicU32::new(schema.version),
@@ -94,24 +117,43 @@ impl TableShared {
             hidden_keys: HiddenKeys::new(schema.id, hidden_bound.max(1)),
             children: Children::default(),
             usage: Mutex::default(),
-            io: TableIo::default(),
+            io: OnceLock::new(),
             building: BuildingSlot::default(),
-        })
+            leaves: Mutex::default(),
+        }
     }
 
     /// Of a temporary table: its counters write no log.
     pub fn of_session(schema: &TableSchema) -> Arc<TableShared> {
         Arc::new(TableShared {
-            id: schema.id,
-            lock: MetadataLock::default(),
-            version: AtomicU32::new(schema.version),
             auto_increment: Counter::unlogged(schema.id),
             hidden_keys: HiddenKeys::unlogged(schema.id),
-            children: Children::default(),
-            usage: Mutex::default(),
-            io: TableIo::default(),
-            building: BuildingSlot::default(),
+            ..TableShared::with_counters(schema, 1, 1)
         })
+    }
+
+    /// Of the table's leaves and their index tables, by their definitions in this version: the same for all versions.
+    fn of_leaves(&self, tables: &[Arc<TableSchema>]) -> Vec<Arc<TableShared>> {
+        let mut leaves = self.leaves.lock();
+        leaves.retain(|_, shared| shared.strong_count() > 0);
+        let of = |schema: &Arc<TableSchema>| {
+            let known = leaves.get(&schema.id).and_then(Weak::upgrade);
+            let shared = known.unwrap_or_else(|| {
+                let io = if schema.leaf_of.is_some() { self.io().clone().into() } else { OnceLock::new() };
+                let new = Arc::new(TableShared { io, ..TableShared::with_counters(schema, 1, 1) });
+                leaves.insert(schema.id, Arc::downgrade(&new));
+                new
+            });
+            shared.set_version(schema.version);
+            shared
+        };
+        tables.iter().map(of).collect()
+    }
+
+    /// How often its rows were read and written.
+    #[inline]
+    pub fn io(&self) -> &Arc<TableIo> {
+        self.io.get_or_init(Arc::default)
     }
 
     /// Asked under the metadata lock, the answer stays true while it is held.
@@ -171,8 +213,8 @@ impl TableInfo {
             database: String::new(),
             name: name.into(),
             layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
-            columns,
-            indexes: vec![primary],
+            columns: columns.into(),
+            indexes: vec![primary].into(),
             distribution: vec![0],
             hidden_key: false,
             auto_increment: None,
@@ -184,6 +226,9 @@ impl TableInfo {
             entry_of: None,
             foreign_keys: Vec::new(),
             storage: Default::default(),
+            partitioning: None,
+            leaf_of: None,
+            leaf_tables: Default::default(),
         };
         let shared = TableShared::new(&schema, 1, 1);
         TableInfo::new(Arc::new(schema), shared, |_| unreachable!("it has no unique index"))
@@ -195,13 +240,36 @@ impl TableInfo {
         own: Option<Arc<OwnRows>>,
         mut entries_of: impl FnMut(TableId) -> Arc<TableInfo>,
     ) -> Arc<TableInfo> {
+        // Each leaf of a partitioned table has index tables of its own.
+        let parts = schema.partitioning.is_some().then(|| Box::new(Parts::new(&schema, &shared)));
         let of = |index| UniqueIndex::new(&schema, index, &mut entries_of);
         let uniques = schema.indexes.iter().filter_map(of).collect();
-        let primary = schema.key_def(schema.primary());
-        let route = Route::new(&schema);
+        let primary = schema.key_def(schema.primary()).into();
+        let route = Route::new(&schema).into();
         let references = Reference::all_of(&schema);
         let has_row_rules = schema.has_row_rules();
-        Arc::new(TableInfo { schema, primary, route, uniques, references, has_row_rules, shared, own })
+        Arc::new(TableInfo { schema, primary, route, uniques, references, has_row_rules, shared, own, parts })
+    }
+
+    /// A table of the same columns and indexes as this one, without foreign keys: another leaf of the same partitioned table, or an index table of it.
+    fn alike(
+        &self,
+        schema: Arc<TableSchema>,
+        shared: Arc<TableShared>,
+        entries_of: &mut dyn FnMut(TableId) -> Arc<TableInfo>,
+    ) -> Arc<TableInfo> {
+        assert!(self.parts.is_none() && self.own.is_none() && schema.foreign_keys.is_empty(), "a leaf");
+        Arc::new(TableInfo {
+            primary: self.primary.clone(),
+            route: self.route.clone(),
+            uniques: self.uniques.iter().filter_map(|unique| unique.of_alike(&schema, entries_of)).collect(),
+            has_row_rules: self.has_row_rules,
+            references: Vec::new(),
+            shared,
+            own: None,
+            parts: None,
+            schema,
+        })
     }
 
     /// Whether foreign keys go from it or lead to it: then a write of one row may concern others.
@@ -220,16 +288,25 @@ impl TableInfo {
         self.uniques.iter().find(|u| u.id == id)
     }
 
-    /// This table or one of its index tables.
+    /// This table or one that belongs to it: an index table, a leaf.
     pub fn find(&self, id: TableId) -> Option<&TableInfo> {
         if self.schema.id == id {
             return Some(self);
         }
-        self.uniques.iter().map(|u| &*u.entries).find(|e| e.schema.id == id)
+        match &self.parts {
+            None => self.uniques.iter().map(|u| &*u.entries).find(|e| e.schema.id == id),
+            Some(parts) => parts.find(id),
+        }
     }
 
-    /// The table and its index tables.
+    /// The table and its index tables, as the catalog has them.
     pub fn family(&self) -> impl Iterator<Item = &Arc<TableSchema>> {
         std::iter::once(&self.schema).chain(self.uniques.iter().map(|u| &u.entries.schema))
+    }
+
+    /// Leaves of a partitioned table and their index tables: found by their ids alone.
+    pub fn beneath(&self) -> impl Iterator<Item = &Arc<TableInfo>> {
+        let leaves = self.parts.iter().flat_map(|parts| parts.leaves());
+        leaves.flat_map(|leaf| std::iter::once(leaf).chain(leaf.uniques.iter().map(|unique| &unique.entries)))
     }
 }

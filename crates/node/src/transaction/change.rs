@@ -26,6 +26,10 @@ impl Transaction {
     /// Whether a change of the row with this key would be made by another process, and is a write of that row alone.
     pub fn changes_elsewhere(&self, table: &TableHandle, key: &[u8]) -> bool {
         let info = table.info();
+        // Of a partitioned table the new row may belong to another leaf.
+        if info.parts.is_some() {
+            return false;
+        }
         let Some(cluster) = self.node.cluster().filter(|_| info.own.is_none()) else { return false };
         let (_, partition) = self.place(info, key);
         let elsewhere = cluster.place(partition).is_some_and(|place| place.primary != cluster.me());

@@ -107,7 +107,7 @@ impl Transaction {
     /// How many changed rows of a table are worth to be brought together; 1: none. `deletes`: the rows go.
     pub fn changes_together(&self, table: &TableHandle, deletes: bool) -> usize {
         let info = table.info();
-        let is_plain = info.own.is_none() && !info.shared.building.is_some();
+        let is_plain = info.own.is_none() && info.parts.is_none() && !info.shared.building.is_some();
         // That there are no children is kept so.
         let keeps = deletes && self.is_parent(table) && self.locks_ranges();
         if is_plain && !keeps && self.node.cluster().is_some() { IN_CLUSTER } else { 1 }

@@ -74,19 +74,25 @@ impl Transaction {
         rows: &mut [Vec<Value>],
         done: &mut [bool],
     ) -> Result<(), NodeError> {
-        self.insert_together(table, rows, false, done).await
+        match table.parts() {
+            None => self.insert_together(table, rows, false, done).await,
+            Some(parts) => Box::pin(self.insert_many_into_leaves(table, parts, rows, done)).await,
+        }
     }
 
     /// Inserts all of the rows, or none: of a table with unique indexes. `false`: some row needs more than its place.
     pub async fn insert_all(&mut self, table: &TableHandle, rows: &mut [Vec<Value>]) -> Result<bool, NodeError> {
+        if table.parts().is_some() {
+            return Ok(false);
+        }
         assert!(!table.info().uniques.is_empty(), "what is undone needs a number of its own");
         let mut done = vec![false; rows.len()];
         self.insert_together(table, rows, true, &mut done).await?;
         Ok(!done.contains(&false))
     }
 
-    /// `whole`: all or none.
-    async fn insert_together(
+    /// Of a table that has rows. `whole`: all or none.
+    pub(super) async fn insert_together(
         &mut self,
         table: &TableHandle,
         rows: &mut [Vec<Value>],

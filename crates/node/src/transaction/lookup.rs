@@ -13,11 +13,12 @@ use crate::database::TableHandle;
 use crate::error::NodeError;
 use crate::ops::operation::{Done, LookUp, Op, Seen};
 use crate::ops::serve::MOST_SPANS;
-use crate::scan::SMALL_TABLE;
+use crate::table::TableInfo;
 use rauk_kernel::{Access, LookupPosition, ScanEnd, Span, Verdict};
 use rauk_types::{Covering, IndexId, RowView, Timestamp};
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Entries that are visited in one hold: as of a scan.
 pub(super) const ENTRIES: u32 = 256;
@@ -72,7 +73,7 @@ impl Transaction {
 
     /// Whether the table has so few rows that bringing them into an order costs nothing that matters.
     pub fn is_small(&self, table: &TableHandle) -> bool {
-        self.node.rows_of(table.info()) <= SMALL_TABLE
+        self.node.are_small(table.tables())
     }
 
     /// Reads the rows in the ranges of these numbers. Those of one range come in the order in which a scan of it that
@@ -89,8 +90,30 @@ impl Transaction {
     ) -> Result<bool, NodeError> {
         assert!(self.effective_lock(None).is_none(), "locking reads keep their order");
         self.check_running()?;
-        let info = table.info();
-        let view = self.read_view(info, false).await?;
+        let view = self.read_view(table.info(), false).await?;
+        for info in table.tables() {
+            match self.look_up_in(info, view, index, covering, spans, numbers.clone(), visit).await? {
+                Some(true) => {}
+                // The caller has seen enough.
+                Some(false) => return Ok(true),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// In one table that has rows. `Some(false)`: the visitor has stopped; `None`: as `false` of [`Transaction::look_up`].
+    #[allow(clippy::too_many_arguments)] // the parts of one call
+    async fn look_up_in(
+        &mut self,
+        info: &Arc<TableInfo>,
+        view: View,
+        index: IndexId,
+        covering: Option<&Covering>,
+        spans: &Spans,
+        numbers: Range<usize>,
+        visit: &mut VisitSpans<'_>,
+    ) -> Result<Option<bool>, NodeError> {
         let (mut first, mut stopped) = (numbers.start, false);
         while first < numbers.end {
             let last = numbers.end.min(first + MOST_SPANS);
@@ -112,18 +135,18 @@ impl Transaction {
                     self.count_reads(info, Some(index), shown);
                     let done = done?;
                     if stopped {
-                        return Ok(true);
+                        return Ok(Some(false));
                     }
                     match done {
                         Done::Scanned(ScanEnd::Finished) => break,
                         Done::Scanned(ScanEnd::More) => {}
-                        Done::Unknown => return Ok(false),
+                        Done::Unknown => return Ok(None),
                         done => unreachable!("a lookup is not {done:?}"),
                     }
                 }
             }
             first = last;
         }
-        Ok(true)
+        Ok(Some(true))
     }
 }

@@ -18,7 +18,9 @@ use crate::ops::operation::{Key, Op, Seen};
 use crate::ops::serve::MOST_KEYS;
 use crate::table::{TableInfo, entries};
 use rauk_kernel::Verdict;
-use rauk_types::{IndexId, RowView};
+use rauk_types::{IndexId, RowView, TableId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Is shown the number of a key and its row. `false`: no more are wanted for now; those of the present hold still come.
 pub type VisitMany<'v> = dyn FnMut(usize, Option<RowView<'_>>) -> bool + Send + 'v;
@@ -38,7 +40,72 @@ impl Transaction {
         assert_eq!(keys.len(), done.len(), "one mark for each key");
         self.check_running()?;
         self.check_killed()?;
-        let info = table.info().clone();
+        let Some(parts) = table.parts() else { return self.get_many_of(table.info(), index, keys, done, visit).await };
+        let mut by_leaf: BTreeMap<TableId, (Arc<TableInfo>, Vec<usize>)> = BTreeMap::new();
+        let mut nowhere = Vec::new();
+        for number in (0..keys.len()).filter(|number| !done[*number]) {
+            let leaves = self.node.leaves_of_key(table, parts, index, keys.get(number))?;
+            match &leaves[..] {
+                [] => nowhere.push(number),
+                [leaf] => {
+                    by_leaf.entry(leaf.schema.id).or_insert_with(|| (leaf.clone(), Vec::new())).1.push(number);
+                }
+                // The keys do not tell: each is looked for by itself.
+                _ => return self.get_each(table, index, keys, done, visit).await,
+            }
+        }
+        for number in nowhere {
+            done[number] = true;
+            if !visit(number, None) {
+                return Ok(());
+            }
+        }
+        for (leaf, numbers) in by_leaf.into_values() {
+            let mut some = Keys::default();
+            numbers.iter().for_each(|number| some.push(keys.get(*number)));
+            let mut seen = vec![false; numbers.len()];
+            let mut wanted = true;
+            let mut show = |place: usize, row: Option<RowView<'_>>| {
+                wanted = visit(numbers[place], row);
+                wanted
+            };
+            self.get_many_of(&leaf, index, &some, &mut seen, &mut show).await?;
+            numbers.iter().zip(seen).filter(|(_, seen)| *seen).for_each(|(number, _)| done[*number] = true);
+            if !wanted {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// One key after another.
+    async fn get_each(
+        &mut self,
+        table: &TableHandle,
+        index: IndexId,
+        keys: &Keys,
+        done: &mut [bool],
+        visit: &mut VisitMany<'_>,
+    ) -> Result<(), NodeError> {
+        for (number, done) in done.iter_mut().enumerate().filter(|(_, done)| !**done) {
+            let wanted = self.get_unique(table, index, keys.get(number), None, |row| visit(number, row)).await?;
+            *done = true;
+            if !wanted {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    async fn get_many_of(
+        &mut self,
+        table: &Arc<TableInfo>,
+        index: IndexId,
+        keys: &Keys,
+        done: &mut [bool],
+        visit: &mut VisitMany<'_>,
+    ) -> Result<(), NodeError> {
+        let info = table.clone();
         let view = self.read_view(&info, false).await?;
         if index == IndexId::PRIMARY {
             return self.read_many(&info, keys, view, done, visit).await;

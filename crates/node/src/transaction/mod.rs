@@ -45,6 +45,7 @@ pub(crate) mod far;
 mod foreign;
 mod insert_many;
 mod interrupt;
+mod leaves;
 mod lookup;
 mod many;
 mod new_references;
@@ -248,7 +249,7 @@ impl Transaction {
     pub(crate) fn count_reads(&mut self, table: &TableInfo, index: Option<rauk_types::IndexId>, rows: u64) {
         if rows > 0 {
             self.reads += rows;
-            table.shared.io.read(self.options.session, index, rows);
+            table.shared.io().read(self.options.session, index, rows);
         }
     }
 

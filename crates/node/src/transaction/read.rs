@@ -1,6 +1,7 @@
 //! Point reads: by primary key, and by the key of a unique index.
 
 use super::call::explain;
+use super::leaves::Place;
 use super::{Lock, Transaction, View};
 use crate::database::TableHandle;
 use crate::error::NodeError;
@@ -61,7 +62,13 @@ impl Transaction {
         visit: impl FnOnce(Option<RowView<'_>>) -> R + Send,
     ) -> Result<R, NodeError> {
         self.check_running()?;
-        let info = &**table.info();
+        let leaf = match self.node.place_of_key(table, IndexId::PRIMARY, key)? {
+            Place::Table => None,
+            Place::Leaf(leaf) => Some(leaf),
+            Place::Nowhere => return Ok(visit(None)),
+            Place::Unknown => return Box::pin(self.get_somewhere(table, IndexId::PRIMARY, key, lock, visit)).await,
+        };
+        let info = leaf.as_ref().unwrap_or(table.info());
         let key = Key::of(key);
         let partition = self.node.partition_of(info.route.bucket_of_key(key.bytes, key.hash));
         self.count_reads(info, Some(IndexId::PRIMARY), 1);
@@ -84,6 +91,20 @@ impl Transaction {
         }
     }
 
+    /// A lookup by a key that does not tell the leaf. The statement's future is not to grow for what is rare: it is a future of its own.
+    async fn get_somewhere<R: Send>(
+        &mut self,
+        table: &TableHandle,
+        index: IndexId,
+        key: &[u8],
+        lock: Lock,
+        visit: impl FnOnce(Option<RowView<'_>>) -> R + Send,
+    ) -> Result<R, NodeError> {
+        let mut visit = Visited::new(visit);
+        self.get_in_leaves(table, index, key, lock, &mut |row| visit.show(row)).await?;
+        Ok(visit.result())
+    }
+
     /// A plain [`Self::get`] where nothing has to be waited for. `None`: it must be asked in that way; `visit` has not been called.
     pub fn get_now<R>(
         &mut self,
@@ -94,7 +115,16 @@ impl Transaction {
         if let Err(error) = self.check_running() {
             return Some(Err(error));
         }
-        let info = &**table.info();
+        let leaf;
+        let info = match self.node.place_of_key(table, IndexId::PRIMARY, key) {
+            Ok(Place::Table) => &**table.info(),
+            Ok(Place::Leaf(only)) => {
+                leaf = only;
+                &*leaf
+            }
+            Ok(Place::Nowhere | Place::Unknown) => return None,
+            Err(error) => return Some(Err(error)),
+        };
         if self.locks_plain_reads() || info.own.is_none() && self.needs_snapshot(true) {
             return None;
         }
@@ -119,7 +149,12 @@ impl Transaction {
             return self.get(table, key, lock, visit).await;
         }
         self.check_running()?;
-        let info = table.info().clone();
+        let info = match self.node.place_of_key(table, index, key)? {
+            Place::Table => table.info().clone(),
+            Place::Leaf(leaf) => leaf,
+            Place::Nowhere => return Ok(visit(None)),
+            Place::Unknown => return Box::pin(self.get_somewhere(table, index, key, lock, visit)).await,
+        };
         let Some(unique) = info.unique(index) else { return Err(NodeError::StaleSchema) };
         self.count_reads(&info, Some(index), 1);
         let place = entries::locate(&unique.entries, key);
@@ -312,7 +347,23 @@ impl Transaction {
         key: &[u8],
         wants: &mut (dyn FnMut(RowView<'_>) -> bool + Send),
     ) -> Result<bool, NodeError> {
-        let info = table.info().clone();
+        let Some(parts) = table.parts() else { return self.wants_changed_of(table.info(), index, key, wants).await };
+        for leaf in self.node.leaves_of_key(table, parts, index, key)? {
+            if self.wants_changed_of(&leaf, index, key, wants).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn wants_changed_of(
+        &mut self,
+        table: &Arc<TableInfo>,
+        index: IndexId,
+        key: &[u8],
+        wants: &mut (dyn FnMut(RowView<'_>) -> bool + Send),
+    ) -> Result<bool, NodeError> {
+        let info = table.clone();
         let snapshot = self.newest_view(u32::MAX).conflict_after.map(ReadAt::Snapshot);
         for at in snapshot.into_iter().chain([ReadAt::Newest]) {
             let view = View { own_before: u32::MAX, at, conflict_after: None };
@@ -379,6 +430,27 @@ impl Transaction {
 /// The key of the base row that an entry names.
 fn named(entry: Option<RowView<'_>>) -> Option<Vec<u8>> {
     entry.map(|entry| entries::base_key(&entry))
+}
+
+/// A visitor of one row of a partitioned table, and what it has given.
+struct Visited<F, R> {
+    visit: Option<F>,
+    result: Option<R>,
+}
+
+impl<R, F: FnOnce(Option<RowView<'_>>) -> R> Visited<F, R> {
+    fn new(visit: F) -> Self {
+        Visited { visit: Some(visit), result: None }
+    }
+
+    fn show(&mut self, row: Option<RowView<'_>>) {
+        let visit = self.visit.take().expect("a point read shows one row");
+        self.result = Some(visit(row));
+    }
+
+    fn result(self) -> R {
+        self.result.expect("a point read shows one row, or that there is none")
+    }
 }
 
 /// A visitor of one row, and what it has given.

@@ -20,7 +20,7 @@ use crate::error::NodeError;
 use crate::ops::operation::{Key, Op, Seen};
 use crate::ops::serve::MOST_KEYS;
 use crate::table::{TableInfo, entries};
-use rauk_kernel::Verdict;
+use rauk_kernel::{LockMode, Verdict, WaitPolicy};
 use rauk_types::{IndexId, RowView, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,9 +41,17 @@ impl Transaction {
     ) -> Result<(), NodeError> {
         self.check_running()?;
         self.check_killed()?;
-        let info = table.info();
         let view = self.newest_view(self.statement);
-        self.take_rows(info, keys, view, visit).await
+        if table.parts().is_none() {
+            return self.take_rows(table.info(), keys, view, visit).await;
+        }
+        for number in 0..keys.len() {
+            let exclusive = Some((LockMode::Exclusive, WaitPolicy::Wait));
+            if !self.get(table, keys.get(number), exclusive, |row| visit(number, row)).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
     }
 
     /// Locks and reads the rows that are in the way of others which are to be inserted. Hidden keys that these lack are
@@ -54,6 +62,9 @@ impl Transaction {
         rows: &mut [Vec<Value>],
     ) -> Result<Option<Standing>, NodeError> {
         let info = table.info().clone();
+        if info.parts.is_some() {
+            return Ok(None);
+        }
         self.check_writable_table(&info)?;
         self.check_killed()?;
         self.ensure_txn();

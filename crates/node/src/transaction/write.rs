@@ -55,7 +55,18 @@ enum Step {
 impl Transaction {
     /// Inserts a row: one converted value a column (the hidden key's may be NULL and is filled).
     pub async fn insert(&mut self, table: &TableHandle, row: &[Value]) -> Result<InsertOutcome, NodeError> {
-        self.insert_into(table.info(), row).await
+        match table.parts() {
+            None => self.insert_into(table.info(), row).await,
+            Some(parts) => Box::pin(self.insert_into_leaf(table, parts, row)).await,
+        }
+    }
+
+    /// A row with the hidden key that it lacks.
+    pub(super) async fn with_hidden_key(&self, table: &TableInfo, row: &[Value]) -> Result<Vec<Value>, NodeError> {
+        let mut filled = row.to_vec();
+        filled.truncate(table.schema.columns.len() - 1);
+        filled.push(Value::UInt(self.node.hidden_key(table).await?));
+        Ok(filled)
     }
 
     pub(crate) async fn insert_into(
@@ -64,12 +75,10 @@ impl Transaction {
         row: &[Value],
     ) -> Result<InsertOutcome, NodeError> {
         self.check_writable_table(table)?;
-        let mut filled;
+        let filled;
         let mut row = row;
         if table.schema.hidden_key && row.last().is_none_or(Value::is_null) {
-            filled = row.to_vec();
-            filled.truncate(table.schema.columns.len() - 1);
-            filled.push(Value::UInt(self.node.hidden_key(table).await?));
+            filled = self.with_hidden_key(table, row).await?;
             row = &filled;
         }
         let image = Image::new(table, row);
@@ -120,6 +129,9 @@ impl Transaction {
         old: &[Value],
         new: &[Value],
     ) -> Result<UpdateOutcome, NodeError> {
+        if let Some(parts) = table.parts() {
+            return Box::pin(self.update_in_leaves(table, parts, old, new)).await;
+        }
         let table = table.info();
         self.check_writable_table(table)?;
         if !self.checks_relations(table) {
@@ -221,6 +233,9 @@ impl Transaction {
 
     /// Deletes a row that was read with an exclusive lock; `false` when it is gone.
     pub async fn delete(&mut self, table: &TableHandle, row: &[Value]) -> Result<bool, NodeError> {
+        if let Some(parts) = table.parts() {
+            return Box::pin(self.delete_in_leaf(table, parts, row)).await;
+        }
         let table = table.info();
         self.check_writable_table(table)?;
         if !self.checks_relations(table) {
@@ -296,7 +311,7 @@ impl Transaction {
     /// Rows that were written in a stored table.
     pub(super) fn count_writes(&mut self, table: &TableInfo, written: Written, rows: u64) {
         self.writes += rows;
-        table.shared.io.write(self.options.session, written, rows);
+        table.shared.io().write(self.options.session, written, rows);
         if let Some(record) = &self.record {
             record.rows_changed.fetch_add(rows, Ordering::Relaxed);
         }

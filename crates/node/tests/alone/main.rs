@@ -13,4 +13,5 @@ mod limits;
 mod native;
 mod online_ddl;
 mod online_foreign;
+mod partitions;
 mod stress;

@@ -20,6 +20,10 @@ impl Evaluator for Adds {
         Ok(())
     }
 
+    fn partition_value(&self, _: &TableSchema, _: bool, _: &[Value]) -> Result<Option<i128>, MysqlError> {
+        unreachable!("no table is partitioned")
+    }
+
     fn prepare(&self, _: &[u8], _: &Arc<TableSchema>) -> Option<Box<dyn RowProgram>> {
         None
     }

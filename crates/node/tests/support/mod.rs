@@ -46,9 +46,9 @@ pub fn schema(name: &str, columns: Vec<Column>, indexes: Vec<IndexSchema>) -> Ta
         version: 0,
         database: "d".into(),
         name: name.into(),
-        columns,
+        columns: columns.into(),
         distribution: indexes[0].parts.iter().map(|p| p.column).collect(),
-        indexes,
+        indexes: indexes.into(),
         hidden_key: false,
         auto_increment: None,
         collation: Collation::DEFAULT,
@@ -59,6 +59,9 @@ pub fn schema(name: &str, columns: Vec<Column>, indexes: Vec<IndexSchema>) -> Ta
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
+        leaf_tables: Default::default(),
         layouts: vec![],
     }
 }

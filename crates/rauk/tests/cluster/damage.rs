@@ -2,7 +2,7 @@
 //! nothing that was acknowledged is lost, what cannot be used is refused with its place and the way out, and the others
 //! go on. Where the only whole replica is lost for good, the operator accepts the loss.
 
-use crate::common::cluster::{Node, all_in_one, health, insist, insist_on, until, until_healthy};
+use crate::common::cluster::{Node, all_in_one, health, insist, insist_on, restart_all, until, until_healthy};
 use crate::common::{connect_to, run};
 use mysql::Conn;
 use mysql::prelude::Queryable;
@@ -18,14 +18,6 @@ fn insert(node: &Node, from: u64, count: u64) {
         // It may have been done by an attempt that was not answered.
         insist(&mut connection, &format!("INSERT INTO d.t VALUES ({id}, {id}) ON DUPLICATE KEY UPDATE v = v"));
     }
-}
-
-fn restart_all(nodes: &mut [Node]) {
-    std::thread::scope(|scope| {
-        for node in nodes.iter_mut() {
-            scope.spawn(|| node.restart());
-        }
-    });
 }
 
 /// Flips a bit in the middle of the last frame of a node's redo log; `false`: that is known to be synced already, and

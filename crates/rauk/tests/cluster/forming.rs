@@ -1,6 +1,6 @@
 //! Clusters of real processes: they form, serve as one, go on when nodes die or hang, and take them back by themselves.
 
-use crate::common::cluster::{Node, all_in_one, insist, insist_on, until, until_healthy};
+use crate::common::cluster::{Node, all_in_one, insist, insist_on, restart_all, until, until_healthy};
 use crate::common::run;
 use mysql::prelude::Queryable;
 use std::sync::Arc;
@@ -305,12 +305,7 @@ fn all_nodes_killed_at_once_lose_nothing() {
     }
     let (acknowledged, _) = writer.stop();
     assert!(!acknowledged.is_empty());
-    // Nobody serves before a majority of the manage nodes is there, so they start at the same time.
-    std::thread::scope(|scope| {
-        for node in &mut nodes {
-            scope.spawn(|| node.restart());
-        }
-    });
+    restart_all(&mut nodes);
     until_healthy(&nodes[0], 3);
     nodes.iter().for_each(|node| has_all(node, &acknowledged));
 }

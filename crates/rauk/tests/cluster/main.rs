@@ -21,6 +21,7 @@ mod local;
 mod locks;
 mod namespaces;
 mod nodes;
+mod partitions;
 mod replicated;
 mod sql;
 mod sysbench;

@@ -1,7 +1,7 @@
 //! A cluster of real processes with durability `replicated`: all killed at once, it comes back to a cut; stopped in
 //! order, it loses nothing.
 
-use crate::common::cluster::{Node, insist, member_command, refused, until, until_healthy};
+use crate::common::cluster::{Node, insist, member_command, refused, restart_all, until, until_healthy};
 use crate::common::{rauk_command, run};
 use mysql::prelude::Queryable;
 use mysql::{Conn, TxOpts};
@@ -107,14 +107,6 @@ fn check(node: &Node) -> Vec<u64> {
         assert_eq!(balance, expected, "account {account} against its {} lines", lines.len());
     }
     lines.into_iter().map(|(line, ..)| line).collect()
-}
-
-fn restart_all(nodes: &mut [Node]) {
-    std::thread::scope(|scope| {
-        for node in nodes {
-            scope.spawn(|| node.restart());
-        }
-    });
 }
 
 #[test]

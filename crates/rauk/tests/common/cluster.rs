@@ -158,6 +158,15 @@ pub fn all_in_one_with(root: &Path, count: usize, founding: &[&str]) -> Vec<Node
     nodes
 }
 
+/// Restarts nodes that were all down at once: nobody serves before a majority of the manage nodes is there.
+pub fn restart_all(nodes: &mut [Node]) {
+    std::thread::scope(|scope| {
+        for node in nodes {
+            scope.spawn(|| node.restart());
+        }
+    });
+}
+
 /// Runs a statement, again as long as it ends with 1213: primaries move to where they are preferred for a while after nodes have come, and take transactions that are under way with them.
 pub fn insist(connection: &mut Conn, sql: &str) {
     let began = Instant::now();

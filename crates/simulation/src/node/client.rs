@@ -12,7 +12,6 @@ use rauk_node::{
 use rauk_types::{ErrorClass, IndexId, Value};
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::ops::Bound;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -162,22 +161,7 @@ pub async fn yield_now() {
 
 /// A scan of everything: rows, or an index.
 pub fn everything(index: Option<IndexId>) -> ScanSpec {
-    ScanSpec {
-        index,
-        low: Bound::Unbounded,
-        high: Bound::Unbounded,
-        reverse: false,
-        ordered: index.is_some(),
-        ordered_if_small: false,
-        lock: None,
-        distribution: None,
-        partition: None,
-        limit_hint: None,
-        pushdown: None,
-        covering: None,
-        also: Arc::default(),
-        unread: Arc::default(),
-    }
+    ScanSpec { index, ordered: index.is_some(), ..ScanSpec::default() }
 }
 
 /// All rows that a scan gives, in batches of `batch` rows.

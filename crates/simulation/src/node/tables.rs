@@ -53,8 +53,8 @@ pub fn table(name: &str, columns: Vec<Column>, mut secondary: Vec<IndexSchema>) 
         database: DATABASE.to_string(),
         name: name.to_string(),
         layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
-        columns,
-        indexes,
+        columns: columns.into(),
+        indexes: indexes.into(),
         distribution: vec![0],
         hidden_key: false,
         auto_increment: None,
@@ -66,6 +66,9 @@ pub fn table(name: &str, columns: Vec<Column>, mut secondary: Vec<IndexSchema>) 
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
+        leaf_tables: Default::default(),
     }
 }
 

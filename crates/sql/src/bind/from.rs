@@ -17,7 +17,7 @@ use crate::logical::{
     self, Column, Derived, Join, JoinHints, JoinKind, Lateral, MAX_TABLES, Node, PathHint, PathHints, Query, Scan,
     ScanTable,
 };
-use crate::lookup::{GuardedTable, TableSource, unsupported};
+use crate::lookup::{GuardedTable, TableSource};
 use crate::parse::ast;
 use rauk_node::TableHandle;
 use rauk_types::error::codes;
@@ -197,7 +197,7 @@ impl Binder<'_> {
         if name.database.is_none()
             && let Some((node, columns)) = self.common_table(&name.name, &alias)?
         {
-            check_partitions(&factor.partitions, None)?;
+            refuse_partitions(&factor.partitions)?;
             let table = Table { database: None, alias, is_aliased: true, columns, null_rows: false, schema: None };
             return self.add_table(node, table);
         }
@@ -219,14 +219,17 @@ impl Binder<'_> {
         let table = match source {
             TableSource::Stored(handle) => {
                 self.check_target(&handle, &alias)?;
-                ScanTable::Stored(handle)
+                ScanTable::Stored(of_partitions(&factor.partitions, handle)?)
             }
-            TableSource::Virtual(table) => ScanTable::Virtual(table),
+            TableSource::Virtual(table) => {
+                refuse_partitions(&factor.partitions)?;
+                ScanTable::Virtual(table)
+            }
             TableSource::View(view) => {
                 if let Some(hint) = factor.hints.iter().flat_map(|hint| &hint.indexes).next() {
                     return Err(missing_key(hint, &alias));
                 }
-                check_partitions(&factor.partitions, None)?;
+                refuse_partitions(&factor.partitions)?;
                 self.note_table(name, &view.database);
                 if by_columns && privilege != "SELECT" {
                     self.lookup.table(name.database.as_deref(), &name.name, privilege)?;
@@ -254,7 +257,6 @@ impl Binder<'_> {
             path_hints: PathHints::default(),
         };
         let schema = scan.schema().clone();
-        check_partitions(&factor.partitions, Some(&schema))?;
         scan.columns = (0..schema.columns.len())
             .map(|at| {
                 let definition = &schema.columns[at];
@@ -479,15 +481,33 @@ pub(super) fn stored_column(schema: &TableSchema, alias: &str, column: usize) ->
     out
 }
 
-/// PARTITION (…) behind a table. Errors: 1747 where the table has no partitions of its own, else 1235.
-pub(super) fn check_partitions(names: &[String], table: Option<&TableSchema>) -> Result<(), MysqlError> {
+/// PARTITION (…) behind what is no stored table: error 1747.
+pub(super) fn refuse_partitions(names: &[String]) -> Result<(), MysqlError> {
+    match names.is_empty() {
+        true => Ok(()),
+        false => Err(MysqlError::new(1747, "PARTITION () clause on non partitioned table")),
+    }
+}
+
+/// A table of which PARTITION (…) names the only partitions that are looked in. Errors: 1747 where it has none, 1735 for a name that none has.
+pub(super) fn of_partitions(names: &[String], table: TableHandle) -> Result<TableHandle, MysqlError> {
     if names.is_empty() {
-        return Ok(());
+        return Ok(table);
     }
-    match table {
-        Some(table) if table.explicit_partitioning => Err(unsupported("PARTITION selection")),
-        _ => Err(MysqlError::new(1747, "PARTITION () clause on non partitioned table")),
+    let schema = table.schema().clone();
+    let Some(partitioning) = &schema.partitioning else {
+        refuse_partitions(names)?;
+        return Ok(table);
+    };
+    let mut leaves = vec![false; partitioning.leaves().count()];
+    for name in names {
+        let Some(named) = partitioning.named(name) else {
+            let text = format!("Unknown partition '{name}' in table '{}'", schema.name);
+            return Err(MysqlError::new(codes::UNKNOWN_PARTITION, text));
+        };
+        leaves[named].fill(true);
     }
+    Ok(table.with_leaves(leaves.into()))
 }
 
 fn missing_key(key: &str, table: &str) -> MysqlError {

@@ -6,7 +6,7 @@
 use super::Binder;
 use super::change::{Forbidden, reads};
 use super::frame::{Aggregates, Frame, Table, Visible};
-use super::from::{check_partitions, stored_column};
+use super::from::{of_partitions, refuse_partitions, stored_column};
 use super::names::{Clause, default_expression, literal, unknown_column};
 use super::own_row;
 use super::select::{Clauses, Items};
@@ -29,12 +29,13 @@ impl Binder<'_> {
             _ => insert.columns.as_ref().map(|list| list.iter().map(|column| column.name.clone()).collect()),
         };
         let into = self.target_table(&insert.table, listed.as_deref())?;
-        let partitioned = into.below.is_none().then(|| into.table.schema());
-        check_partitions(&insert.partitions, partitioned.map(|schema| &**schema))?;
+        if into.below.is_some() {
+            refuse_partitions(&insert.partitions)?;
+        }
         if insert.replace {
             self.may_change(&insert.table, &into, "DELETE")?;
         }
-        let table = into.table.clone();
+        let table = of_partitions(&insert.partitions, into.table.clone())?;
         let schema = table.schema().clone();
         let existing = self.row_columns(&table, false);
         let inserted = self.row_columns(&table, true);

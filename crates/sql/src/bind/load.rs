@@ -6,7 +6,7 @@
 use super::Binder;
 use super::change::Forbidden;
 use super::frame::Frame;
-use super::from::check_partitions;
+use super::from::{of_partitions, refuse_partitions};
 use super::own_row;
 use crate::logical::{
     FileRows, FileTarget, Insert, InsertSource, LineFormat, OnDuplicate, SetColumn, Write, file_charset,
@@ -31,12 +31,13 @@ impl Binder<'_> {
             }
             _ => error,
         })?;
-        let partitioned = into.below.is_none().then(|| into.table.schema());
-        check_partitions(&load.partitions, partitioned.map(|schema| &**schema))?;
+        if into.below.is_some() {
+            refuse_partitions(&load.partitions)?;
+        }
         if load.duplicates == LoadDuplicates::Replace {
             self.may_change(&load.table, &into, "DELETE")?;
         }
-        let table = into.table.clone();
+        let table = of_partitions(&load.partitions, into.table.clone())?;
         let schema = table.schema().clone();
         let existing = self.row_columns(&table, false);
 

@@ -12,6 +12,7 @@
 //! view       views, defined and in FROM     through  changes through views
 //! change     UPDATE, DELETE             insert  INSERT, REPLACE    load  LOAD DATA
 //! own_row    CHECK, generated columns and computed defaults of the tables that are written
+//! partition_function  what a partitioned table computes of a row
 //! names      clauses and errors of names; expressions without names
 //! ```
 //! Expressions are bound by [`crate::expr`], which asks a [`Scope`](crate::expr::Scope) for every name, aggregate and subquery. The scope of a clause is
@@ -33,6 +34,7 @@ mod json_table;
 mod load;
 pub(crate) mod names;
 pub(crate) mod own_row;
+pub(crate) mod partition_function;
 mod query;
 mod rollup;
 mod select;

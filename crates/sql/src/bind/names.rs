@@ -18,6 +18,7 @@ pub(crate) enum Clause {
     WindowOrder,
     WindowFrame,
     TableFunction,
+    PartitionFunction,
 }
 
 impl Clause {
@@ -35,6 +36,7 @@ impl Clause {
             Clause::WindowOrder => "window order by",
             Clause::WindowFrame => "window frame bound",
             Clause::TableFunction => "a table function argument",
+            Clause::PartitionFunction => "partition function",
         }
     }
 }

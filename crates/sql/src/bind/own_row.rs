@@ -13,6 +13,7 @@
 //! Errors: 1054, 1111, 3102, 3105, 3106, 3107, 3109, 3763, 3765 of generated columns; 3767, 3768, 3769, 3770, 3772, 3773 of defaults; 3754, 3758 of keys; 3812 to 3816, 3818, 3820
 //! of CHECK.
 
+use super::partition_function;
 use crate::expr::context::{Formats, SqlMode};
 use crate::expr::{self, Aggregate, BindContext, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope};
 use crate::logical::RowRules;
@@ -33,6 +34,8 @@ pub(crate) enum Role<'a> {
     Default(&'a str),
     /// An expression in the key of this name.
     Key(&'a str),
+    /// What rows are partitioned by.
+    Partition,
 }
 
 /// Functions whose value depends on more than their arguments: no CHECK and no generated column may call them.
@@ -94,6 +97,7 @@ impl Role<'_> {
             Role::Generated(_) => "generated column function",
             Role::Default(_) => "default value expression",
             Role::Key(_) => "functional index",
+            Role::Partition => "partition function",
         };
         MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{column}' in '{clause}'"))
     }
@@ -121,6 +125,7 @@ impl Role<'_> {
                 let message = format!("Expression of functional index '{name}' contains a disallowed function.");
                 return MysqlError::new(3758, message);
             }
+            (Role::Partition, _) => return partition_function::not_allowed(),
             (Role::Default(name), None) => {
                 (3769, format!("Default value expression of column '{name}' contains a disallowed function"))
             }
@@ -143,6 +148,7 @@ impl Role<'_> {
                 format!("Default value expression of column '{name}' cannot refer user or system variables."),
             ),
             Role::Key(_) => self.disallowed(None),
+            Role::Partition => partition_function::refused_by_parser(),
         }
     }
 
@@ -161,6 +167,7 @@ impl Role<'_> {
             Role::Key(name) => {
                 MysqlError::new(3754, format!("Functional index '{name}' cannot refer to an auto-increment column."))
             }
+            Role::Partition => unreachable!("rows may be partitioned by their numbers"),
         }
     }
 
@@ -268,19 +275,34 @@ fn expression(tree: &Tree) -> &ast::Expr {
 }
 
 fn bind_tree(tree: &Tree, schema: &TableSchema, role: Role<'_>, context: &BindContext) -> Result<Expr, MysqlError> {
+    crate::stack::with_room(tree.height, || bound_expr(expression(tree), schema, role, context))
+}
+
+/// A written expression, bound to the row of its table.
+pub(super) fn bound_expr(
+    expr: &ast::Expr,
+    schema: &TableSchema,
+    role: Role<'_>,
+    context: &BindContext,
+) -> Result<Expr, MysqlError> {
     // Whoever writes the row, its columns are computed alike.
     let sql_mode = SqlMode { formats: Formats::default(), ..context.sql_mode };
     let own = BindContext { sql_mode, memory: context.memory.clone(), arrays: true, ..BindContext::default() };
-    crate::stack::with_room(tree.height, || expr::bind(expression(tree), &mut OwnRow { schema, role }, &own))
+    expr::bind(expr, &mut OwnRow { schema, role }, &own)
 }
 
 /// An expression of the catalog, bound to the row of its table.
-fn bound(text: &str, schema: &TableSchema, role: Role<'_>, context: &BindContext) -> Result<Expr, MysqlError> {
+pub(super) fn bound(
+    text: &str,
+    schema: &TableSchema,
+    role: Role<'_>,
+    context: &BindContext,
+) -> Result<Expr, MysqlError> {
     bind_tree(&parsed(text, context)?, schema, role, context)
 }
 
 /// The positions of the columns that an expression reads.
-fn columns_of(expr: &Expr) -> Vec<usize> {
+pub(super) fn columns_of(expr: &Expr) -> Vec<usize> {
     let mut columns = Vec::new();
     expr.for_each_column(&mut |_, column| columns.push(column));
     columns.sort_unstable();

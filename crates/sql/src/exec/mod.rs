@@ -8,8 +8,6 @@
 //! scan       what a level reads in this execution
 //! merge      index merge
 //! skip       loose scans and skip scans
-//! keys       conditions to keys and ranges
-//! row        rows as expressions see them
 //! query      UNION and its like, derived and common tables
 //! answer     subqueries of expressions
 //! lateral    tables that are run for each row before them
@@ -47,7 +45,6 @@ mod group;
 mod insert;
 mod json_table;
 mod kept;
-mod keys;
 mod lateral;
 mod load;
 mod merge;
@@ -58,7 +55,6 @@ mod point;
 mod query;
 mod remote;
 mod returning;
-mod row;
 pub(crate) mod rules;
 mod sample;
 mod scan;
@@ -73,6 +69,8 @@ mod violation;
 mod window;
 
 pub use remote::SqlEvaluator;
+
+use crate::physical::{keys, prune, row};
 
 pub(crate) use point::read_point;
 pub(crate) use returning::Held;

@@ -2,6 +2,7 @@
 
 use super::keys::{self, KeyRange, Points, SingleKey};
 use super::merge::{self, Merge};
+use super::prune;
 use super::row::Joined;
 use super::search;
 use super::skip::{self, Skip};
@@ -13,6 +14,7 @@ use rauk_node::{NodeError, ScanSpec, TableHandle};
 use rauk_types::{IndexId, MysqlError};
 use smallvec::SmallVec;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// How a read locks.
 pub(crate) type Lock = Option<(LockMode, WaitPolicy)>;
@@ -58,12 +60,17 @@ pub(crate) fn open(
     limit_hint: Option<u64>,
 ) -> Result<Opened, MysqlError> {
     let lock = lock_of(level, context);
+    let leaves = prune::leaves(level.prune.as_deref(), source, row, context)?;
+    if leaves.as_ref().is_some_and(|leaves| !leaves.contains(&true)) {
+        return Ok(Opened::Nothing);
+    }
     let everything = |distribution: Option<Vec<u8>>| {
         Opened::Scans(SmallVec::from_elem(
             ScanSpec {
                 ordered_if_small: level.key_order,
                 lock,
                 distribution,
+                leaves: leaves.clone(),
                 limit_hint,
                 covering: level.covering.clone().filter(|_| lock.is_none()),
                 unread: level.unread.clone(),
@@ -85,12 +92,12 @@ pub(crate) fn open(
             match lookup(access, unique, row, context)? {
                 Some(opened) => Ok(opened),
                 None if source.schema().indexes[access.index].is_ordered() => {
-                    open_ranges(access, level, source, row, context, limit_hint)
+                    open_ranges(access, level, source, row, context, limit_hint, &leaves)
                 }
                 None => Ok(everything(None)),
             }
         }
-        Access::Range(access) => open_ranges(access, level, source, row, context, limit_hint),
+        Access::Range(access) => open_ranges(access, level, source, row, context, limit_hint, &leaves),
         Access::Skip(access) => {
             let distribution = match place::distribution(access.access.distribution.as_ref(), row, row.zone, context)? {
                 Distribution::Nothing => return Ok(Opened::Nothing),
@@ -103,7 +110,7 @@ pub(crate) fn open(
             }
         }
         Access::Merge(access) if access.way == MergeWay::Intersect => {
-            open_common(access, level, source, row, context, limit_hint)
+            open_common(access, level, source, row, context, limit_hint, &leaves)
         }
         Access::Merge(access) => match everything(None) {
             Opened::Scans(mut scans) => merge::open(access, source, scans.remove(0), row, context),
@@ -127,6 +134,7 @@ fn open_ranges(
     row: &Joined<'_>,
     context: &mut Context,
     limit_hint: Option<u64>,
+    leaves: &Option<Arc<[bool]>>,
 ) -> Result<Opened, MysqlError> {
     let lock = lock_of(level, context);
     let distribution = match place::distribution(access.distribution.as_ref(), row, row.zone, context)? {
@@ -150,6 +158,7 @@ fn open_ranges(
             ordered_if_small: level.key_order && !access.reverse,
             lock,
             distribution: distribution.clone(),
+            leaves: leaves.clone(),
             limit_hint,
             covering: level.covering.clone().filter(|_| lock.is_none()),
             unread: level.unread.clone(),
@@ -167,9 +176,10 @@ fn open_common(
     row: &Joined<'_>,
     context: &mut Context,
     limit_hint: Option<u64>,
+    leaves: &Option<Arc<[bool]>>,
 ) -> Result<Opened, MysqlError> {
     let [first, others @ ..] = access.parts.as_slice() else { unreachable!("a merge has parts") };
-    let opened = open_ranges(first, level, source, row, context, limit_hint)?;
+    let opened = open_ranges(first, level, source, row, context, limit_hint, leaves)?;
     let Opened::Scans(mut scans) = opened else { return Ok(opened) };
     let mut also = Vec::with_capacity(others.len());
     for part in others {

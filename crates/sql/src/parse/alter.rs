@@ -10,48 +10,32 @@ impl Parser<'_> {
     pub fn alter_table(&mut self) -> Result<Statement> {
         let table = self.table_name()?;
         let mut operations = Vec::new();
+        let mut partitions = None;
         if self.at_end() {
-            return Ok(Statement::AlterTable { table, operations });
+            return Ok(Statement::AlterTable { table, operations, partitions });
         }
         loop {
-            if let Some(feature) = self.partition_operation() {
-                return self.unsupported(feature);
+            if self.is_any_kw(&["DISCARD", "IMPORT"])
+                && (self.is_kw_at(1, "TABLESPACE") || self.is_kw_at(1, "PARTITION"))
+            {
+                return self.unsupported("ALTER TABLE ... TABLESPACE");
+            }
+            if operations.iter().all(|operation| matches!(operation, AlterOperation::Demand(_))) {
+                partitions = match self.partition_operation()? {
+                    None => self.repartition()?,
+                    operation => operation,
+                };
+                if partitions.is_some() {
+                    break;
+                }
             }
             self.alter_operation(&mut operations)?;
             if !self.accept(Kind::Comma) {
+                partitions = self.repartition()?;
                 break;
             }
         }
-        if self.is_kw("PARTITION") || self.is_kw("REMOVE") {
-            return self.unsupported("ALTER TABLE ... PARTITION");
-        }
-        Ok(Statement::AlterTable { table, operations })
-    }
-
-    fn partition_operation(&self) -> Option<&'static str> {
-        const VERBS: &[&str] = &[
-            "ADD",
-            "DROP",
-            "DISCARD",
-            "IMPORT",
-            "TRUNCATE",
-            "COALESCE",
-            "REORGANIZE",
-            "EXCHANGE",
-            "ANALYZE",
-            "CHECK",
-            "OPTIMIZE",
-            "REBUILD",
-            "REPAIR",
-            "REMOVE",
-        ];
-        if self.is_kw("PARTITION")
-            || (self.is_any_kw(VERBS) && (self.is_kw_at(1, "PARTITION") || self.is_kw_at(1, "PARTITIONING")))
-        {
-            return Some("ALTER TABLE ... PARTITION");
-        }
-        (self.is_any_kw(&["DISCARD", "IMPORT"]) && self.is_kw_at(1, "TABLESPACE"))
-            .then_some("ALTER TABLE ... TABLESPACE")
+        Ok(Statement::AlterTable { table, operations, partitions })
     }
 
     fn column_position(&mut self) -> Result<ColumnPosition> {
@@ -127,7 +111,7 @@ impl Parser<'_> {
                 self.expect_kw("KEYS")?;
                 AlterOperation::Nothing
             }
-            "FORCE" => AlterOperation::Nothing,
+            "FORCE" => AlterOperation::Force,
             "CONVERT" => {
                 self.expect_kw("TO")?;
                 if !self.accept_kws(&["CHARACTER", "SET"]) {

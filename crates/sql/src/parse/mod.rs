@@ -7,7 +7,7 @@
 //! primary     what stands between operators: literals, names, variables, CASE     calls  functions, windows
 //! query       SELECT, set operations, WITH      from  tables and joins
 //! dml         INSERT, UPDATE, DELETE            load  LOAD DATA, formats of files
-//! types, table, alter, view  definitions
+//! types, table, alter, partition, view  definitions
 //! set, show, account, diagnostics, dispatch  the other statements
 //! ast, statement   the tree that they make      tree  a statement with its height
 //! print       tree → text, in MySQL's canonical form
@@ -35,6 +35,7 @@ mod lexer;
 mod load;
 mod normalize;
 mod operators;
+mod partition;
 mod primary;
 pub mod print;
 mod query;
@@ -48,6 +49,8 @@ mod tree;
 mod types;
 pub(crate) mod view;
 
+#[cfg(test)]
+mod partition_tests;
 #[cfg(test)]
 mod shape_tests;
 #[cfg(test)]

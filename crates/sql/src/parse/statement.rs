@@ -92,7 +92,7 @@ pub struct CreateTable {
     pub options: Vec<(String, String)>,
     /// CREATE TABLE a LIKE b.
     pub like: Option<TableName>,
-    pub partition_by: Option<PartitionBy>,
+    pub partition_by: Option<Box<ast::PartitionClause>>,
     /// CREATE TABLE … AS SELECT.
     pub query: Option<Box<ast::Query>>,
     pub duplicates: DuplicateRows,
@@ -112,25 +112,6 @@ pub struct DatabaseOptions {
     pub charset: Option<String>,
     pub collation: Option<String>,
     pub comment: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum PartitionBy {
-    Key(PartitionByKey),
-    /// HASH, RANGE, LIST: parsed so that the error can name it.
-    Other {
-        kind: String,
-    },
-}
-
-/// `[LINEAR] KEY [ALGORITHM = n] (columns) [PARTITIONS n] [(PARTITION name, …)]`
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PartitionByKey {
-    pub linear: bool,
-    pub algorithm: Option<u64>,
-    pub columns: Vec<String>,
-    pub partitions: Option<u64>,
-    pub names: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -201,7 +182,9 @@ pub enum AlterOperation {
     },
     /// ALGORITHM= and LOCK=.
     Demand(Demands),
-    /// DISABLE KEYS, ENABLE KEYS, FORCE, ORDER BY, WITH VALIDATION: accepted, nothing to do.
+    /// DISABLE KEYS, ENABLE KEYS, ORDER BY, WITH VALIDATION: accepted, nothing to do.
+    /// FORCE: rows are written again where they are not as those of a new table would be.
+    Force,
     Nothing,
 }
 
@@ -407,6 +390,8 @@ pub enum Statement {
     AlterTable {
         table: TableName,
         operations: Vec<AlterOperation>,
+        /// Behind all others. Beside PARTITION BY and REMOVE PARTITIONING they are demands only.
+        partitions: Option<ast::PartitionOperation>,
     },
     DropTable {
         tables: Vec<TableName>,

@@ -5,9 +5,8 @@ use super::ast::{
     References, ReferentialAction, TableConstraint, TableName, UnaryOp,
 };
 use super::cursor::{Parser, Result};
-use super::dispatch::not_supported;
 use super::lexer::Kind;
-use super::statement::{CreateIndex, CreateTable, Demands, DuplicateRows, PartitionBy, PartitionByKey, Statement};
+use super::statement::{CreateIndex, CreateTable, Demands, DuplicateRows, Statement};
 use rauk_types::MysqlError;
 
 /// ER_UNKNOWN_ALTER_ALGORITHM, ER_UNKNOWN_ALTER_LOCK.
@@ -61,7 +60,7 @@ impl Parser<'_> {
         }
         table.options = self.table_options()?;
         if self.accept_kws(&["PARTITION", "BY"]) {
-            table.partition_by = Some(self.partition_by()?);
+            table.partition_by = Some(Box::new(self.partition_clause()?));
         }
         let duplicates = self.accept_any_kw(&["IGNORE", "REPLACE"]);
         let explicit = self.accept_kw("AS");
@@ -411,74 +410,6 @@ impl Parser<'_> {
                 None => return Ok(options),
             }
             self.accept(Kind::Comma);
-        }
-    }
-
-    /// Behind PARTITION BY.
-    pub fn partition_by(&mut self) -> Result<PartitionBy> {
-        let linear = self.accept_kw("LINEAR");
-        if self.accept_kw("KEY") {
-            let mut algorithm = None;
-            if self.accept_kw("ALGORITHM") {
-                self.expect(Kind::Eq)?;
-                let number = self.integer()?;
-                if !(1..=2).contains(&number) {
-                    return self.fail();
-                }
-                algorithm = Some(number);
-            }
-            let columns = self
-                .parenthesized(|p| if p.kind() == Kind::RParen { Ok(vec![]) } else { p.comma_separated(Self::name) })?;
-            let partitions = if self.accept_kw("PARTITIONS") { Some(self.integer()?) } else { None };
-            if self.is_kw("SUBPARTITION") {
-                self.skip_partitioning();
-                return Ok(PartitionBy::Other { kind: "SUBPARTITION BY".into() });
-            }
-            let mut names = Vec::new();
-            if self.kind() == Kind::LParen {
-                names = self.parenthesized(|p| p.comma_separated(Self::partition_name))?;
-                if partitions.is_some_and(|partitions| partitions != names.len() as u64) {
-                    return self.fail();
-                }
-            }
-            return Ok(PartitionBy::Key(PartitionByKey { linear, algorithm, columns, partitions, names }));
-        }
-        match self.accept_any_kw(&["HASH", "RANGE", "LIST", "SYSTEM_TIME"]) {
-            Some(kind) => {
-                let kind = if linear { format!("LINEAR {kind}") } else { kind.to_string() };
-                self.skip_partitioning();
-                Ok(PartitionBy::Other { kind })
-            }
-            None => self.fail(),
-        }
-    }
-
-    /// A partition that is declared by its name. Of its options only ENGINE is known, which is that of the table.
-    fn partition_name(&mut self) -> Result<String> {
-        self.expect_kw("PARTITION")?;
-        let name = self.name()?;
-        loop {
-            let storage = self.accept_kw("STORAGE");
-            if self.accept_kw("ENGINE") {
-                self.accept(Kind::Eq);
-                self.name()?;
-                continue;
-            }
-            if storage {
-                return self.fail();
-            }
-            const OPTIONS: &[&str] =
-                &["COMMENT", "DATA", "INDEX", "MAX_ROWS", "MIN_ROWS", "NODEGROUP", "TABLESPACE", "VALUES"];
-            return match self.accept_any_kw(OPTIONS) {
-                Some(option) => Err(not_supported(&format!("{option} of a partition"))),
-                None => Ok(name),
-            };
-        }
-    }
-
-    fn skip_partitioning(&mut self) {
-        while !self.at_end() && !self.is_any_kw(&["AS", "SELECT", "WITH"]) {
-            self.advance();
         }
     }
 

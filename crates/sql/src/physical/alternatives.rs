@@ -34,6 +34,12 @@ pub(crate) struct Alternative {
     leaves: usize,
 }
 
+impl Alternative {
+    pub fn has_subquery(&self) -> bool {
+        self.sargs.iter().any(|sarg| sarg.test.has_subquery())
+    }
+}
+
 /// Appends what an index can use of an OR, or of a comparison of rows by their order: alternatives of each table that all of
 /// them speak of.
 pub(super) fn alternatives(condition: &Expr, conjunct: usize, out: &mut Vec<Sarg>) {

@@ -50,6 +50,21 @@ pub(crate) enum Test {
 }
 
 impl Test {
+    /// Whether a value of it is a subquery's.
+    pub fn has_subquery(&self) -> bool {
+        match self {
+            Test::Equal(value) | Test::NullSafe(value) | Test::Low(value, _) | Test::High(value, _) => {
+                value.has_subquery()
+            }
+            Test::Like(pattern, _) => pattern.has_subquery(),
+            Test::Between(low, high) => low.has_subquery() || high.has_subquery(),
+            Test::In(values) => values.iter().any(Expr::has_subquery),
+            Test::Tuples { rows, .. } => rows.iter().flatten().any(Expr::has_subquery),
+            Test::Any(alternatives) => alternatives.iter().any(Alternative::has_subquery),
+            Test::IsNull | Test::IsNotNull => false,
+        }
+    }
+
     /// Whether a key part is fixed to one value.
     pub fn is_one_value(&self) -> bool {
         matches!(self, Test::Equal(_) | Test::NullSafe(_) | Test::IsNull)

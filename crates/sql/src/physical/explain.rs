@@ -103,7 +103,7 @@ fn table_row(block: &Block<'_>, table: &Table<'_>, extra: Vec<&str>) -> Vec<Valu
     let mut row = empty_row(Some(block.id), block.role_of(table).name());
     row[2] = text(&table.name);
     if let Some(partitions) = &table.partitions {
-        row[3] = text(&partitions.iter().map(|p| format!("p{p}")).collect::<Vec<_>>().join(","));
+        row[3] = text(&partitions.join(","));
     }
     row[4] = text(table.access_type);
     if !table.possible.is_empty() {

@@ -218,9 +218,9 @@ fn table(block: &Block<'_>, table: &Table<'_>) -> Json {
     members.push(("table_name", name(&table.name)));
     // Each partition of a large table would be most of the text: those of a part are named.
     if let Some(partitions) = &table.partitions
-        && partitions.len() < usize::from(table.level.partitions)
+        && partitions.len() < table.all_partitions
     {
-        members.push(("partitions", Json::List(partitions.iter().map(|p| Json::Text(format!("p{p}"))).collect())));
+        members.push(("partitions", Json::List(partitions.iter().map(|name| Json::Text(name.clone())).collect())));
     }
     members.push(("access_type", name(table.access_type)));
     if !table.possible.is_empty() {

@@ -18,6 +18,7 @@ use super::covering;
 use super::equal::Classes;
 use super::model::{Access, HashJoin, Level, Source, Step};
 use super::order;
+use super::prune::Prune;
 use super::skip::Groups;
 use crate::expr::{Expr, Switches};
 use rauk_node::Database;
@@ -648,6 +649,8 @@ impl Builder<'_> {
             distribution.take_if(|key| key.values.iter().any(|value| !tables_of(value).is_empty()));
         }
         let hash = if buffered { self.hash_join(table, pool, &self.placed) } else { None };
+        let known: &[usize] = if buffered { &[] } else { &self.placed };
+        let prune = Prune::of(&self.sources[table], &pool.sargs_of(table, known));
         self.placed.push(table);
         self.rows = (self.rows * chosen.kept).max(1.0);
         // A subquery for each row waits until the next table has dropped some.
@@ -676,6 +679,7 @@ impl Builder<'_> {
             key_order: false,
             possible: chosen.possible,
             partitions: self.database.partition_count(),
+            prune,
         })));
     }
 }

@@ -16,6 +16,9 @@
 //! skip       paths that jump over keys: loose scans, skip scans
 //! order      the order of inner tables
 //! grouping   ONLY_FULL_GROUP_BY
+//! keys       conditions to keys and ranges
+//! prune      partitions of a user's table that conditions leave
+//! row        rows as expressions see them
 //! place      where a value lies among those of a column; what a distribution key is fixed to
 //! vector     which blocks take their rows in batches
 //! describe   a plan as EXPLAIN shows it, as values
@@ -39,11 +42,14 @@ mod factor;
 pub(crate) mod facts;
 mod grouping;
 mod join;
+pub(crate) mod keys;
 mod lower;
 mod merge;
 pub(crate) mod model;
 mod order;
 pub(crate) mod place;
+pub(crate) mod prune;
+pub(crate) mod row;
 mod selectivity;
 mod skip;
 mod vector;

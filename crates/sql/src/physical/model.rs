@@ -12,6 +12,7 @@ use crate::logical::JsonTable;
 pub(crate) use crate::logical::{FileRows, Fill, OnDuplicate, RowCheck, RowRules, SetColumn, SetOp};
 use crate::logical::{JoinHints, PathHints};
 use crate::lookup::VirtualTable;
+use crate::physical::prune::Prune;
 use crate::statistics::TableStatistics;
 use rauk_node::{Database, TableHandle, transaction::Lock};
 use rauk_types::{Covering, DataType, IndexId, KeyDef, TableSchema};
@@ -438,7 +439,7 @@ impl KeyValue {
 }
 
 impl KeyCondition {
-    fn for_each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
+    pub(super) fn for_each_expr(&self, visit: &mut dyn FnMut(&Expr)) {
         self.equal.iter().flat_map(|part| &part.values).filter_map(KeyValue::expr).for_each(&mut *visit);
         self.tuples.iter().flatten().flatten().filter_map(KeyValue::expr).for_each(&mut *visit);
         if let Some(range) = &self.range {
@@ -533,6 +534,8 @@ pub(crate) struct Level {
     pub possible: Vec<usize>,
     pub used_where: bool,
     pub partitions: u16,
+    /// Of a user's partitioned table: what conditions say of its partitions.
+    pub prune: Option<Box<Prune>>,
 }
 
 pub(crate) enum Step {

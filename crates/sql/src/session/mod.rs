@@ -51,6 +51,7 @@ mod histograms;
 mod into;
 mod load;
 pub(crate) mod lookup;
+mod maintenance;
 mod outfile;
 pub(crate) mod pattern;
 pub mod plan_cache;

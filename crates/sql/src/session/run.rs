@@ -5,15 +5,13 @@ use super::errors;
 use super::session::{LONG_TEXT, Session};
 use super::status::Counter;
 use super::users::Privileges;
-use crate::exec::Limits;
 use crate::expr::context::WarningLevel;
 use crate::memory;
-use crate::parse::ast::{Expr, RoleStatement, TableName};
+use crate::parse::ast::{Expr, PartitionOperation, PartitionWork, RoleStatement};
 use crate::parse::handler::Handler;
 use crate::parse::statement::{FlushOption, Show, ViewChange};
 use crate::parse::{self, Statement};
 use crate::stack::{self, Roomy};
-use rauk_node::TableHandle;
 use rauk_node::member::processes::KillOutcome;
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultSink, ServerStatus};
@@ -238,17 +236,24 @@ impl Session {
             Statement::AlterDatabase { name, options } => self.alter_database(name.as_deref(), options).await?.into(),
             Statement::DropDatabase { name, if_exists } => self.drop_database(name, *if_exists).await?.into(),
             Statement::CreateTable(table) => Box::pin(self.create_table(table)).await?.into(),
-            Statement::AlterTable { table, operations } => Box::pin(self.alter_table(table, operations)).await?.into(),
+            Statement::AlterTable { table, partitions: Some(PartitionOperation::Maintain { work, names }), .. }
+                if *work != PartitionWork::Rebuild =>
+            {
+                return Box::pin(self.maintain_partitions(table, *work, names, sink)).await;
+            }
+            Statement::AlterTable { table, operations, partitions } => {
+                Box::pin(self.alter_table(table, operations, partitions.as_ref())).await?.into()
+            }
             Statement::DropTable { tables, if_exists, temporary } => {
-                self.drop_tables(tables, *if_exists, *temporary).await?.into()
+                Box::pin(self.drop_tables(tables, *if_exists, *temporary)).await?.into()
             }
             Statement::CreateView(view) => Box::pin(self.create_view(view)).await?.into(),
-            Statement::DropView { views, if_exists } => self.drop_views(views, *if_exists).await?.into(),
-            Statement::TruncateTable(table) => self.truncate_table(table).await?.into(),
-            Statement::RenameTable(pairs) => self.rename_tables(pairs).await?.into(),
-            Statement::CreateIndex(index) => self.create_index(index).await?.into(),
+            Statement::DropView { views, if_exists } => Box::pin(self.drop_views(views, *if_exists)).await?.into(),
+            Statement::TruncateTable(table) => Box::pin(self.truncate_table(table)).await?.into(),
+            Statement::RenameTable(pairs) => Box::pin(self.rename_tables(pairs)).await?.into(),
+            Statement::CreateIndex(index) => Box::pin(self.create_index(index)).await?.into(),
             Statement::DropIndex { name, table, if_exists, demands } => {
-                self.drop_index(table, name, *if_exists, demands).await?.into()
+                Box::pin(self.drop_index(table, name, *if_exists, demands)).await?.into()
             }
 
             Statement::CreateUser { users, options, if_not_exists } => {
@@ -311,7 +316,9 @@ impl Session {
             Statement::TableMaintenance { tables, histograms: Some(change), .. } => {
                 return self.change_histograms(tables, change, sink).await;
             }
-            Statement::TableMaintenance { verb, tables, .. } => return self.maintain(verb, tables, sink).await,
+            Statement::TableMaintenance { verb, tables, .. } => {
+                return Box::pin(self.maintain(verb, tables, sink)).await;
+            }
             Statement::ResetPersist { variable, if_exists } => {
                 self.reset_persist(variable.as_deref(), *if_exists).await?;
                 Done::default()
@@ -476,68 +483,6 @@ impl Session {
         self.require_any(Privileges::SUPER, "SUPER")?;
         self.commit_implicitly().await?;
         Ok(self.engine.database.accept_loss().await?)
-    }
-
-    /// ANALYZE, CHECK, OPTIMIZE, REPAIR: rows live in memory in good order, so there is nothing to do but to say whether the tables are there.
-    /// ANALYZE TABLE: samples a table at once.
-    async fn analyze_table(&mut self, table: &TableHandle) -> Result<(), MysqlError> {
-        let mut open = self.new_transaction(true, Some(true));
-        let database = &self.engine.database;
-        database.gather_usage().await;
-        let rows = database.estimate_rows(table);
-        let clustered = database.member().is_some();
-        let limits = Limits { rows, clustered, is_over: &|| false, context: Some(&self.context) };
-        let result = self.engine.gather_statistics(table, &mut open.transaction, limits, &mut []).await;
-        open.transaction.rollback();
-        result.map(drop)
-    }
-
-    async fn maintain(
-        &mut self,
-        verb: &str,
-        tables: &[TableName],
-        sink: &mut dyn ResultSink,
-    ) -> Result<Done, MysqlError> {
-        self.commit_implicitly().await?;
-        let mut rows = Vec::new();
-        for table in tables {
-            let (database, name) = self.qualified(table)?;
-            if !self.temporary.has(&database, &name) {
-                self.require_table("SELECT", &database, &name, Privileges::SELECT)?;
-            }
-            let mut row = |kind: &str, text: String| {
-                rows.push(vec![
-                    Value::Str(format!("{database}.{name}")),
-                    Value::from(verb),
-                    Value::from(kind),
-                    Value::Str(text),
-                ]);
-            };
-            let view = self.view(&database, &name);
-            let checked = match (&view, verb) {
-                // A view is in good order when its query can be bound.
-                (Some(view), "check") => super::system::schema_of_view(&self.viewer(), view).map(drop),
-                _ => self.base_table(&database, &name).map(Some).map(drop),
-            };
-            match checked {
-                Ok(()) => {
-                    if verb == "analyze" {
-                        let table = self.stored_table(&database, &name)?;
-                        if !table.is_temporary() {
-                            self.analyze_table(&table).await?;
-                        }
-                    }
-                    row("status", "OK".to_string());
-                }
-                Err(error) => {
-                    row("Error", error.message);
-                    row("status", "Operation failed".to_string());
-                }
-            }
-        }
-        let columns = ["Table", "Op", "Msg_type", "Msg_text"].map(|name| super::show::text_column(name, 128));
-        super::show::send(&columns, &rows, sink);
-        Ok(Done::rows())
     }
 }
 

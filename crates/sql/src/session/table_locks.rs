@@ -16,7 +16,7 @@ use super::session::Session;
 use super::system;
 use super::users::Privileges;
 use crate::parse::Statement;
-use crate::parse::ast::TableName;
+use crate::parse::ast::{PartitionOperation, TableName};
 use crate::parse::statement::{AlterOperation, TableLock};
 use rauk_node::{Changing, LockedTables, NodeError, TableHandle, TableLockMode, TableLocks};
 use rauk_types::MysqlError;
@@ -245,7 +245,12 @@ impl Session {
             Statement::CreateDatabase { .. } | Statement::AlterDatabase { .. } | Statement::DropDatabase { .. } => {
                 return Err(has_locks());
             }
-            Statement::AlterTable { table, operations } => {
+            Statement::AlterTable {
+                table, partitions: Some(PartitionOperation::Exchange { table: with, .. }), ..
+            } => {
+                vec![same(table), same(with)]
+            }
+            Statement::AlterTable { table, operations, .. } => {
                 let renamed = operations.iter().find_map(|operation| match operation {
                     AlterOperation::RenameTable(to) => Some(to.clone()),
                     _ => None,

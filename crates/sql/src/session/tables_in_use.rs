@@ -9,7 +9,7 @@
 use super::plan_cache::CachedPlan;
 use super::session::Session;
 use crate::parse::Statement;
-use crate::parse::ast::TableName;
+use crate::parse::ast::{PartitionOperation, TableName};
 use rauk_types::TableId;
 
 /// Of one session.
@@ -34,6 +34,9 @@ pub(crate) struct Noted {
 /// The tables that a statement wants for itself.
 fn wanted(statement: &Statement) -> Vec<&TableName> {
     match statement {
+        Statement::AlterTable { table, partitions: Some(PartitionOperation::Exchange { table: with, .. }), .. } => {
+            vec![table, with]
+        }
         Statement::AlterTable { table, .. } | Statement::TruncateTable(table) | Statement::DropIndex { table, .. } => {
             vec![table]
         }

@@ -79,6 +79,11 @@ impl TemporaryTables {
     }
 }
 
+/// ER_PARTITION_NO_TEMPORARY.
+pub(crate) fn partitioned() -> MysqlError {
+    MysqlError::new(1562, "Cannot create temporary table with partitions")
+}
+
 impl Session {
     /// A view that a name means: none where a temporary table has the name.
     pub(crate) fn view(&self, database: &str, name: &str) -> Option<Arc<ViewSchema>> {
@@ -122,7 +127,7 @@ impl Session {
     pub(crate) fn may_make_temporary(&self, statement: &CreateTable, database: &str) -> Result<(), MysqlError> {
         self.require_database(database, Privileges::CREATE_TEMPORARY_TABLES)?;
         if statement.partition_by.is_some() {
-            return Err(MysqlError::new(1562, "Cannot create temporary table with partitions"));
+            return Err(partitioned());
         }
         Ok(())
     }

@@ -486,9 +486,9 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
         version: 0,
         database: "test".to_string(),
         name: name.to_string(),
-        columns: defined,
+        columns: defined.into(),
         distribution: made[0].parts.iter().map(|p| p.column).collect(),
-        indexes: made,
+        indexes: made.into(),
         hidden_key,
         auto_increment,
         collation: Collation::DEFAULT,
@@ -499,6 +499,9 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
+        leaf_tables: Default::default(),
         layouts: vec![],
     }
 }

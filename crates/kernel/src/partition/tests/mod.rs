@@ -2,6 +2,7 @@
 
 mod cases;
 mod digest;
+mod empty;
 mod ends;
 mod large;
 mod model;

@@ -53,8 +53,8 @@ pub fn schema(hash_only: bool, secondary: bool) -> Arc<TableSchema> {
         version: 1,
         database: "d".into(),
         name: "t".into(),
-        columns,
-        indexes,
+        columns: columns.into(),
+        indexes: indexes.into(),
         distribution: vec![0],
         hidden_key: false,
         auto_increment: None,
@@ -66,6 +66,9 @@ pub fn schema(hash_only: bool, secondary: bool) -> Arc<TableSchema> {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
+        leaf_tables: Default::default(),
         layouts,
     })
 }

@@ -8,11 +8,16 @@
 
 use super::tables::replaced;
 use super::{Held, Place, describe};
-use crate::ddl::alter::{Convert, Look, Plan, added_keys, between, copy_rows, follow, look_at_rows, next_version};
+use crate::database::TableHandle;
+use crate::ddl::alter::{
+    Convert, Look, Plan, added_keys, between, copy_rows, follow, look_at_rows, next_version, redefined,
+};
 use crate::ddl::build::{self, Patience};
 use crate::ddl::entering;
 use crate::ddl::foreign;
 use crate::ddl::online::building_definition;
+use crate::ddl::partitions::with_tables;
+use crate::ddl::reorganize;
 use crate::error::NodeError;
 use crate::locks::metadata::DdlWait;
 use crate::member::catalog::intents::Own;
@@ -160,7 +165,7 @@ async fn fill_indexes(
         let index = plan.new.index(*id).expect("it is being added");
         let entries = job.table(index.entry_table.expect("a unique index has one"))?;
         let (key, keys) = (plan.new.key_def(index), IndexKeys::new(&plan.new, index));
-        uniques.push(UniqueIndex { id: *id, key, keys, entries });
+        uniques.push(UniqueIndex { id: *id, key: key.into(), keys: keys.into(), entries });
     }
     if uniques.is_empty() {
         return Ok(());
@@ -211,6 +216,41 @@ pub async fn rewrite_table(
     }
 }
 
+/// [`crate::Database::reorganize_leaves`].
+pub async fn reorganize_leaves(
+    place: Place<'_>,
+    old: &Arc<TableInfo>,
+    new: TableSchema,
+    wait: DdlWait<'_>,
+) -> Result<u64, NodeError> {
+    let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
+    let held = place.lock_with(Some(old.clone()), Vec::new, what.clone(), wait).await?;
+    let old = &held.tables[0];
+    let mut again = Again::default();
+    loop {
+        let (job, schema) = Job::start(&held, &what, |ids| {
+            let schema = with_tables(old, new.clone(), ids);
+            (reorganize::made(old, &schema), vec![], schema)
+        })
+        .await?;
+        let filled = async {
+            // The leaves are known here, as on all processes, before anything goes into them.
+            reorganize::made(old, &schema).iter().try_for_each(|table| job.table(table.id).map(drop))?;
+            let info = redefined(old, schema.clone());
+            let rows = reorganize::move_rows(place.node, old, &info, &mut again.patience).await?;
+            job.covered().await?;
+            Ok(rows)
+        };
+        match wait.unless_killed(filled).await {
+            Ok(rows) => {
+                job.switch(vec![], vec![], vec![schema]).await?;
+                return Ok(rows);
+            }
+            Err(error) => job.give_up(error, &mut again).await?,
+        }
+    }
+}
+
 async fn fill_table(
     job: &Job<'_>,
     schemas: &[Arc<TableSchema>],
@@ -224,7 +264,7 @@ async fn fill_table(
     if let Some(look) = look {
         look_at_rows(node, old, look).await?;
     }
-    let copied = copy_rows(node, old, &info, convert, patience).await?;
+    let copied = copy_rows(node, old, &TableHandle::new(info.clone()), convert, patience).await?;
     // The new table goes on counting where the old one is, and above all its numbers, before it takes its place.
     let given = cluster.group().counters.get(&old.schema.id).copied().unwrap_or(1).saturating_sub(1);
     let value = given.max(copied.highest);

@@ -27,8 +27,11 @@ mod alter;
 mod reopen;
 mod tables;
 
-pub(super) use alter::{alter_table, rewrite_table};
-pub(super) use tables::{change_catalog, create_table, drop_database, drop_tables, rename_tables, truncate_table};
+pub(super) use alter::{alter_table, reorganize_leaves, rewrite_table};
+pub(super) use tables::{
+    change_catalog, change_partitions, create_table, drop_database, drop_tables, exchange_leaf, rename_tables,
+    truncate_table,
+};
 
 use super::locking::TableLocks;
 use super::{Reads, TableName, foreign};

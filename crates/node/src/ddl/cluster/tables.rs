@@ -2,13 +2,17 @@
 
 use super::{Place, Unchanged, describe};
 use crate::ddl::TableName;
+use crate::ddl::exchange::{Exchange, check_alike, look_for_others};
 use crate::ddl::foreign;
+use crate::ddl::partitions::{command, with_tables};
 use crate::ddl::tables::{has_children, rename_sources, renamed_objects, with_children};
 use crate::error::NodeError;
 use crate::locks::metadata::DdlWait;
 use crate::node::Node;
+use crate::table::TableInfo;
 use rauk_manage::{CatalogError, Command};
 use rauk_types::{TableId, TableSchema};
+use std::sync::Arc;
 
 /// Gives how many tables and views it had.
 pub async fn drop_database(place: Place<'_>, name: &str, wait: DdlWait<'_>) -> Result<u64, NodeError> {
@@ -74,6 +78,51 @@ pub async fn truncate_table(place: Place<'_>, table: TableName, wait: DdlWait<'_
     };
     let (_, new) = place.change_with_ids(held.number(), make).await?;
     replaced(place, old.schema.id, new, wait);
+    Ok(())
+}
+
+/// [`crate::Database::change_partitions`].
+pub async fn change_partitions(
+    place: Place<'_>,
+    old: &Arc<TableInfo>,
+    new: TableSchema,
+    wait: DdlWait<'_>,
+) -> Result<(), NodeError> {
+    let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
+    let held = place.lock_with(Some(old.clone()), Vec::new, what, wait).await?;
+    let old = &held.tables[0];
+    let make = |ids: &mut dyn FnMut() -> _| (command(&with_tables(old, new.clone(), ids)), ());
+    place.change_with_ids(held.number(), make).await?;
+    Ok(())
+}
+
+/// [`crate::Database::exchange_leaf`].
+pub async fn exchange_leaf(
+    place: Place<'_>,
+    partitioned: &Arc<TableInfo>,
+    leaf: usize,
+    other: &Arc<TableInfo>,
+    validate: bool,
+    wait: DdlWait<'_>,
+) -> Result<(), NodeError> {
+    let name = |table: &TableInfo| (table.schema.database.clone(), table.schema.name.clone());
+    let what = describe("ALTER TABLE", &[name(partitioned), name(other)]);
+    let held = place.lock(vec![partitioned.clone(), other.clone()], what, wait).await?;
+    // A foreign key may have come to refer to it.
+    check_alike(partitioned, leaf, other)?;
+    if validate {
+        wait.unless_killed(look_for_others(place.node, partitioned, leaf, other)).await?;
+    }
+    let with = other.schema.id;
+    if partitioned.schema.auto_increment.is_some() {
+        // What processes have in hand for the one may be numbers of rows in the other.
+        let given = place.cluster.group().counters.get(&with).copied().unwrap_or(1);
+        place.cluster.start_numbers(partitioned.schema.id, given.saturating_sub(1)).await?;
+    }
+    let exchange = Exchange::of(partitioned, leaf, other);
+    let new = exchange.tables[0].id;
+    held.change(exchange.command(with)).await?;
+    replaced(place, with, new, wait);
     Ok(())
 }
 

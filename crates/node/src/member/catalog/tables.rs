@@ -16,6 +16,7 @@ use crate::executor::Class;
 use crate::node::Node;
 use crate::table::building::{Building, NOTES};
 use crate::table::counter::table_of_counter;
+use crate::table::parts::physical;
 use crate::table::{TableInfo, TableShared};
 use rauk_kernel::RowId;
 use rauk_manage::group::Group;
@@ -46,7 +47,7 @@ impl Followed {
 
 /// All tables that a process of the cluster has in its partitions: those of the catalog and those that jobs build.
 pub fn all_tables(catalog: &Catalog) -> Vec<Arc<TableSchema>> {
-    catalog.partition_tables().into_values().collect()
+    catalog.partition_tables().values().flat_map(physical).collect()
 }
 
 pub(super) async fn follow(
@@ -70,7 +71,8 @@ pub(super) async fn follow(
     let left = fills.follow(catalog);
     let filling: BTreeMap<TableId, JobId> =
         catalog.jobs().flat_map(|j| j.definitions.iter().map(|t| (t.id, j.id))).collect();
-    let changed = differences(&placed, &now.placed);
+    let redefined = differences(&placed, &now.placed);
+    let changed: Vec<Arc<TableSchema>> = redefined.iter().flat_map(physical).collect();
     for partition in 0..node.partition_count() {
         bring(node, partition, &changed, &filling, fills).await;
     }
@@ -83,22 +85,38 @@ pub(super) async fn follow(
     let gone = match placed.is_empty() {
         // The first call, or nothing was there: partitions may have more than the catalog.
         true => node.on_partition(0, Class::Background, |p| p.tables()).await,
-        false => placed.keys().copied().collect(),
+        false => {
+            let stays = |old: &&Arc<TableSchema>| now.placed.get(&old.id).is_some_and(|new| same(old, new));
+            let changed = placed.values().filter(|old| !stays(old));
+            changed.flat_map(|old| std::iter::once(old.id).chain(ids_of(old))).collect()
+        }
     };
-    let gone: Vec<TableId> = gone.into_iter().filter(|id| !now.placed.contains_key(id)).collect();
+    // A partitioned table is in the cache alone, its leaves are in partitions too.
+    let all = now.placed.values().flat_map(|table| std::iter::once(table.id).chain(ids_of(table)));
+    let stay: BTreeSet<TableId> = all.collect();
+    let gone: Vec<TableId> = gone.into_iter().filter(|id| !stay.contains(id)).collect();
 
     // What was built and is now in place.
-    for id in was_hidden.iter().filter(|id| !now.hidden.contains(id)).filter(|id| now.tables.contains_key(id)) {
-        for partition in 0..node.partition_count() {
-            node.finish_ends(partition).await;
-            node.on_partition(partition, Class::Background, |p| p.show_table(*id)).await;
-        }
+    let shown = was_hidden.iter().filter(|id| !now.hidden.contains(id)).filter_map(|id| now.tables.get(id));
+    // Leaves that a job has filled are leaves of a table now.
+    let leaves = was_hidden.iter().filter(|id| !now.tables.contains_key(id) && stay.contains(id));
+    let shown: Vec<TableId> = shown.flat_map(ids_of).chain(leaves.copied()).collect();
+    for partition in (0..node.partition_count()).filter(|_| !shown.is_empty()) {
+        node.finish_ends(partition).await;
+        node.on_partition(partition, Class::Background, |p| shown.iter().for_each(|id| p.show_table(*id))).await;
     }
+    // Tables that changed places with a leaf, which has their ids now.
+    let exchanged = had.keys().filter(|id| !now.tables.contains_key(id) && stay.contains(id));
+    let exchanged: Vec<Arc<TableInfo>> = exchanged.filter_map(|id| node.tables.by_id(*id)).collect();
     let changed = differences(&had, &now.tables);
     publish(node, &now, &changed, &was_hidden, &locked_alone(group), taken);
     keep_builds(node, catalog);
     node.catalog.lock().set(catalog.clone());
     node.catalog_changes.fetch_add(1, Ordering::Release);
+    for table in &exchanged {
+        table.shared.set_dropped();
+        node.tables.retract_name(table);
+    }
     for &id in &gone {
         if let Some(info) = node.tables.by_id(id) {
             info.shared.set_dropped();
@@ -115,6 +133,14 @@ pub(super) async fn follow(
 
 fn same(a: &Arc<TableSchema>, b: &Arc<TableSchema>) -> bool {
     Arc::ptr_eq(a, b) || a == b
+}
+
+/// The tables that have the rows of a table ([`physical`]).
+fn ids_of(table: &Arc<TableSchema>) -> Vec<TableId> {
+    match &table.partitioning {
+        None => vec![table.id],
+        Some(partitioning) => partitioning.tables().collect(),
+    }
 }
 
 /// Tables of `now` that `had` has not, or otherwise.
@@ -204,7 +230,10 @@ fn publish(
     alone: &BTreeSet<TableId>,
     taken: &mut Held,
 ) {
-    let shared_of = |schema: &TableSchema| match node.tables.by_id(schema.id) {
+    // What a leaf has is no table's that has changed places with it.
+    let known =
+        |schema: &TableSchema| node.tables.by_id(schema.id).filter(|known| known.schema.leaf_of == schema.leaf_of);
+    let shared_of = |schema: &TableSchema| match known(schema) {
         Some(info) => info.shared.clone(),
         None => TableShared::new(schema, 1, 1),
     };
@@ -232,7 +261,7 @@ fn publish(
         let Some(schema) = now.tables.get(&id) else { continue };
         let entries_of = |id| node.tables.by_id(id).expect("the catalog has a table's index tables");
         let info = TableInfo::new(schema.clone(), shared_of(schema), entries_of);
-        let is_unknown = was_hidden.contains(&id) || node.tables.by_id(id).is_none();
+        let is_unknown = was_hidden.contains(&id) || known(schema).is_none();
         if is_unknown && alone.contains(&id) && !now.hidden.contains(&id) {
             taken.lock_unknown(&info);
         }

@@ -60,8 +60,8 @@ fn table(id: u32, name: &str) -> TableSchema {
         database: "d".into(),
         name: name.into(),
         layouts: vec![Arc::new(RowLayout::for_columns(0, &columns))],
-        columns,
-        indexes: vec![index(0, "PRIMARY", IndexKind::Primary, 0)],
+        columns: columns.into(),
+        indexes: vec![index(0, "PRIMARY", IndexKind::Primary, 0)].into(),
         distribution: vec![0],
         hidden_key: false,
         auto_increment: None,
@@ -73,6 +73,9 @@ fn table(id: u32, name: &str) -> TableSchema {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
+        leaf_tables: Default::default(),
     }
 }
 

@@ -6,6 +6,7 @@
 mod changes;
 mod keys;
 mod locks;
+mod partitions;
 mod types;
 
 use crate::common::Rauk;

@@ -214,6 +214,10 @@ impl Evaluator for CellEvaluator {
         Ok(())
     }
 
+    fn partition_value(&self, _: &TableSchema, _: bool, _: &[Sql]) -> Result<Option<i128>, MysqlError> {
+        unreachable!("no table is partitioned")
+    }
+
     fn prepare(&self, _: &[u8], _: &Arc<TableSchema>) -> Option<Box<dyn RowProgram>> {
         None
     }

@@ -5,20 +5,21 @@ use super::best::Best;
 use super::change::Changing;
 use super::partial::Partial;
 use super::program::{self, Program, Settings, Then, Warned};
-use crate::bind::own_row;
-use crate::exec::row::{Joined, Part};
+use crate::bind::{own_row, partition_function};
 use crate::exec::rules;
 use crate::exec::scan::passes;
 use crate::expr::context::{SystemVariables, Warning};
-use crate::expr::{BindContext, Budget, Context, Expr};
+use crate::expr::{BindContext, Budget, Context, Expr, ExprKind};
 use crate::logical::RowRules;
 use crate::memory::Memory;
 use crate::parse::statement::Scope;
+use crate::physical::row::{Joined, Part, Rows};
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 use rauk_node::{Evaluator, Fate, RowChange, RowProgram};
 use rauk_types::error::codes;
-use rauk_types::{MysqlError, RowView, TableId, TableSchema, Value};
+use rauk_types::{MysqlError, Partitioning, RowView, TableId, TableSchema, Value};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -65,6 +66,78 @@ impl SqlEvaluator {
     }
 }
 
+/// Tables whose partitioning expressions a thread keeps.
+const KEPT_PARTITIONINGS: usize = 16;
+
+/// What a thread knows of the tables whose rows it has told apart, so that no row waits for another thread.
+struct Partitions {
+    context: Context,
+    zone: TimeZone,
+    /// The last used is the last.
+    known: Vec<KnownPartitions>,
+}
+
+/// The expressions of a partitioned table.
+struct KnownPartitions {
+    table: (TableId, u32),
+    /// As long as it is held, no other table has one at its place.
+    partitioning: Arc<Partitioning>,
+    /// Of its partitions, and of its subpartitions.
+    functions: [Option<Expr>; 2],
+}
+
+impl Partitions {
+    fn new() -> Partitions {
+        let mut context = Context::new(Arc::new(NoVariables));
+        // As of a division by zero, what is wrong has the value NULL.
+        context.strict_statement = false;
+        context.budget.memory = Memory::limited(MEMORY);
+        Partitions { zone: context.time_zone.clone(), context, known: Vec::new() }
+    }
+
+    /// Where the table stands among those that are known.
+    fn find(&mut self, table: &TableSchema, partitioning: &Arc<Partitioning>) -> Result<usize, MysqlError> {
+        let wanted = (table.id, table.version);
+        let is_it = |of: &KnownPartitions| of.table == wanted && Arc::ptr_eq(&of.partitioning, partitioning);
+        if let Some(at) = self.known.iter().rposition(is_it) {
+            return Ok(at);
+        }
+        let functions = [false, true].map(|sub| partition_function::bound(table, partitioning, sub));
+        let [by, sub] = functions;
+        let known = KnownPartitions { table: wanted, partitioning: partitioning.clone(), functions: [by?, sub?] };
+        if self.known.len() == KEPT_PARTITIONINGS {
+            self.known.remove(0);
+        }
+        self.known.push(known);
+        Ok(self.known.len() - 1)
+    }
+
+    fn value(&mut self, table: &TableSchema, sub: bool, row: &[Value]) -> Result<Option<i128>, MysqlError> {
+        let partitioning = table.partitioning.as_ref().expect("a partitioned table");
+        let at = self.find(table, partitioning)?;
+        let function = self.known[at].functions[usize::from(sub)].as_ref().expect("it is partitioned by an expression");
+        if let ExprKind::Column { column, .. } = function.kind {
+            return Ok(row[column].as_ref().as_integer());
+        }
+        let context = &mut self.context;
+        let before = context.budget.memory.used();
+        let value = function.eval(&Rows { rows: [row, &[], &[]], zone: &self.zone }, context);
+        context.budget.memory.back_to(before);
+        if context.warning_count > 0 {
+            context.warning_count = 0;
+            context.warnings.clear();
+        }
+        Ok(match value? {
+            Value::Decimal(number) => number.to_i128(),
+            value => value.as_ref().as_integer(),
+        })
+    }
+}
+
+thread_local! {
+    static PARTITIONS: RefCell<Option<Partitions>> = const { RefCell::new(None) };
+}
+
 impl Evaluator for SqlEvaluator {
     /// As in strict mode: a value that does not fit is an error of the change that led to it.
     fn compute_generated(&self, table: &Arc<TableSchema>, row: &mut [Value]) -> Result<(), MysqlError> {
@@ -74,6 +147,10 @@ impl Evaluator for SqlEvaluator {
         context.budget = Budget::default();
         context.budget.memory = Memory::limited(MEMORY);
         rules::compute(&rules, table, row, 1, false, &mut context)
+    }
+
+    fn partition_value(&self, table: &TableSchema, sub: bool, row: &[Value]) -> Result<Option<i128>, MysqlError> {
+        PARTITIONS.with_borrow_mut(|known| known.get_or_insert_with(Partitions::new).value(table, sub, row))
     }
 
     fn prepare(&self, bytes: &[u8], table: &Arc<TableSchema>) -> Option<Box<dyn RowProgram>> {

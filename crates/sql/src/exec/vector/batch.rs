@@ -6,8 +6,8 @@
 //!
 //! Invariants: every vector has as many values as the batch has rows; the value beside a NULL is zero or empty.
 
-use crate::exec::row::local;
 use crate::expr::Columns;
+use crate::physical::row::local;
 use jiff::tz::TimeZone;
 use rauk_node::{ScanBatch, TableHandle};
 use rauk_types::{DataType, Date, DateTime, Decimal, Field, FieldKind, RowView, Time, TypeKind, ValueRef};

@@ -8,6 +8,7 @@
 //! file        LOAD DATA, the format of files
 //! account     accounts, roles, privileges
 //! definition  columns, keys, constraints and their types
+//! partition   how a table is divided, and what ALTER TABLE does with its partitions
 //! ```
 //! The tree says what was written, with synonyms merged (`MID` is `SUBSTRING`, `!=` is `<>`) and grouping parentheses gone: the shape of the tree
 //! holds them. Nothing is resolved: a name is the text of its parts without quotes. Statements are in [`super::statement`].
@@ -20,6 +21,7 @@ mod definition;
 mod expression;
 mod file;
 mod hint;
+mod partition;
 mod query;
 
 pub use account::*;
@@ -28,6 +30,7 @@ pub use definition::*;
 pub use expression::*;
 pub use file::*;
 pub use hint::*;
+pub use partition::*;
 pub use query::*;
 
 /// `db.table`, or `table` in the current database. Names as written, quotes removed.

@@ -13,10 +13,14 @@ use crate::physical::model::{
     QueryPlan, RowsOf, SelectPlan, SetOp, SetPlan, Source, SourceTable, Step, Take, WindowPlan,
 };
 use crate::physical::place::{Distribution, distribution};
+use crate::physical::prune;
+use crate::physical::row::Joined;
+use rauk_node::TableHandle;
 use rauk_types::schema::BUCKETS;
 use rauk_types::{MysqlError, TableSchema, key};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Describes a plan. Errors: those of the expressions that are evaluated.
 pub(in crate::physical) fn describe<'p>(
@@ -519,8 +523,13 @@ impl<'p> Explain<'p, '_> {
         let partitions = match &source.table {
             // A temporary table is in no partition of the node.
             SourceTable::Stored(table) if table.is_temporary() => None,
-            SourceTable::Stored(_) => self.partitions(level)?,
+            SourceTable::Stored(table) if table.parts().is_some() => self.user_partitions(source, table, level)?,
+            SourceTable::Stored(_) => self.partitions(level)?.map(named),
             SourceTable::Virtual(_) | SourceTable::Query(..) => None,
+        };
+        let all_partitions = match source.handle().and_then(TableHandle::parts) {
+            Some(parts) => parts.count(),
+            None => usize::from(level.partitions),
         };
         let access_type = self.access_type(&level.access);
         let mut notes = Vec::new();
@@ -585,6 +594,7 @@ impl<'p> Explain<'p, '_> {
             step: 0,
             name: source.alias.clone(),
             partitions,
+            all_partitions,
             access_type,
             possible: level.possible.iter().map(|&i| schema.indexes[i].name.as_str()).collect(),
             index,
@@ -690,6 +700,35 @@ impl<'p> Explain<'p, '_> {
             .collect()
     }
 
+    /// The partitions of a user's partitioned table that are read; `None`: nothing is.
+    fn user_partitions(
+        &mut self,
+        source: &Source,
+        table: &TableHandle,
+        level: &Level,
+    ) -> Result<Option<Vec<String>>, MysqlError> {
+        let mut known = true;
+        if let Some(prune) = &level.prune {
+            prune.for_each_expr(&mut |expr| known = known && self.is_known(expr));
+        }
+        let zone = self.context.time_zone.clone();
+        let prune = level.prune.as_deref().filter(|_| known);
+        let read = prune::leaves(prune, source, &Joined::root(&zone), self.context)?;
+        let partitioning = table.schema().partitioning.as_ref().expect("a partitioned table");
+        let mut names = Vec::new();
+        let leaves = partitioning.partitions.iter().flat_map(|of| of.leaves.iter().map(move |leaf| (of, leaf)));
+        for (number, (of, leaf)) in leaves.enumerate() {
+            let marked = |marks: Option<&Arc<[bool]>>| marks.is_none_or(|marks| marks[number]);
+            if marked(read.as_ref()) && marked(table.leaves()) {
+                names.push(match &leaf.name {
+                    Some(sub) => format!("{}_{sub}", of.name),
+                    None => of.name.clone(),
+                });
+            }
+        }
+        Ok((!names.is_empty()).then_some(names))
+    }
+
     /// The partitions that are read; `None`: nothing is.
     fn partitions(&mut self, level: &Level) -> Result<Option<Vec<u16>>, MysqlError> {
         let key = match &level.access {
@@ -717,6 +756,11 @@ impl<'p> Explain<'p, '_> {
             None => (0..count).collect(),
         }))
     }
+}
+
+/// The node's own partitions have numbers.
+fn named(partitions: Vec<u16>) -> Vec<String> {
+    partitions.iter().map(|partition| format!("p{partition}")).collect()
 }
 
 /// The indexes of an index merge, and how they are merged.

@@ -118,7 +118,10 @@ pub(super) struct Table<'p> {
     pub step: usize,
     /// As it is shown: the alias, or `<derivedN>`.
     pub name: String,
-    pub partitions: Option<Vec<u16>>,
+    /// Names of the partitions that are read; `None`: nothing is, or it has none.
+    pub partitions: Option<Vec<String>>,
+    /// How many there are.
+    pub all_partitions: usize,
     pub access_type: &'static str,
     pub possible: Vec<&'p str>,
     pub index: Option<Index<'p>>,

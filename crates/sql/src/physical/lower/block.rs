@@ -436,7 +436,7 @@ impl Lowering<'_> {
 
     /// The columns of a query in the form of a table's.
     fn schema(&self, alias: &str, columns: &[ColumnId]) -> Arc<TableSchema> {
-        let columns = columns
+        let columns: Vec<_> = columns
             .iter()
             .enumerate()
             .map(|(at, &id)| {
@@ -460,8 +460,8 @@ impl Lowering<'_> {
             version: 1,
             database: String::new(),
             name: alias.to_string(),
-            columns,
-            indexes: vec![],
+            columns: columns.into(),
+            indexes: Default::default(),
             distribution: vec![],
             hidden_key: false,
             auto_increment: None,
@@ -473,6 +473,9 @@ impl Lowering<'_> {
             entry_of: None,
             foreign_keys: Vec::new(),
             storage: Default::default(),
+            partitioning: None,
+            leaf_of: None,
+            leaf_tables: Default::default(),
             layouts: vec![],
         })
     }

@@ -15,24 +15,24 @@ use super::drop;
 use super::foreign;
 use super::keys;
 use super::options;
+use super::repartition;
+use super::rewrite::{is_as_new, is_copy, needs_rewrite};
 use super::table::TableDraft;
 use crate::bind::own_row;
-use crate::exec::rules;
 use crate::expr::{self, Context};
-use crate::parse::ast::{TableConstraint, TableName};
+use crate::parse::ast::{PartitionOperation, TableConstraint, TableName};
 use crate::parse::statement::{AlterOperation, ColumnPosition, Demands};
 use crate::session::session::Session;
 use crate::session::users::Privileges;
 use crate::session::{charset, errors, system};
-use rauk_node::{DdlWait, Look, Meanwhile, TableHandle};
+use rauk_node::{DdlWait, TableHandle};
 use rauk_types::error::codes;
-use rauk_types::format::parse_int_prefix;
 use rauk_types::result::Completion;
 use rauk_types::{
-    Column, ColumnDefault, ColumnId, DataType, IndexKind, KeyPart, MysqlError, TableSchema, TypeKind, Value, ValueRef,
+    Column, ColumnDefault, ColumnId, DataType, IndexKind, IndexSchema, KeyPart, MysqlError, TableSchema, TypeKind,
+    Value,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A table whose definition has been changed, and what is still to be done.
 struct Redefined {
@@ -48,10 +48,14 @@ impl Session {
         &mut self,
         table: &TableName,
         operations: &[AlterOperation],
+        partitions: Option<&PartitionOperation>,
     ) -> Result<Completion, MysqlError> {
+        if let Some(PartitionOperation::Exchange { partition, table: with, validates }) = partitions {
+            return self.exchange_partition(table, partition, with, *validates).await;
+        }
         let mut attempts = self.attempts();
         let Redefined { completion, named, rename, auto_increment } = loop {
-            match Box::pin(self.redefine(table, operations)).await {
+            match Box::pin(self.redefine(table, operations, partitions)).await {
                 Err(error) if self.is_overtaken(&mut attempts, &error) => {}
                 redefined => break redefined?,
             }
@@ -63,7 +67,12 @@ impl Session {
         Ok(completion)
     }
 
-    async fn redefine(&mut self, table: &TableName, operations: &[AlterOperation]) -> Result<Redefined, MysqlError> {
+    async fn redefine(
+        &mut self,
+        table: &TableName,
+        operations: &[AlterOperation],
+        partitions: Option<&PartitionOperation>,
+    ) -> Result<Redefined, MysqlError> {
         let (database, name) = self.qualified(table)?;
         system::refuse_change(&database, &self.account)?;
         let temporary = self.temporary.has(&database, &name);
@@ -91,6 +100,9 @@ impl Session {
             rename_column(&mut draft, at, name);
         }
         altered.check_dependents(&mut draft)?;
+        if !matches!(partitions, Some(PartitionOperation::By(_) | PartitionOperation::Remove)) {
+            repartition::check_columns(&altered.schema, &draft)?;
+        }
         for operation in operations {
             self.place_column(&mut draft, operation)?;
         }
@@ -132,6 +144,9 @@ impl Session {
                 }
                 other => self.apply(&mut draft, &altered, charset, other)?,
             }
+        }
+        if let Some(operation) = partitions {
+            self.change_partitions(&mut draft, operations, operation, temporary)?;
         }
         if temporary && let Some(to) = rename.take() {
             (draft.database, draft.name) = to;
@@ -182,10 +197,7 @@ impl Session {
         draft.indexes.retain(|i| !i.parts.is_empty());
         let distributes = draft.distribution.iter().flatten().any(|n| n.eq_ignore_ascii_case(&name));
         if distributes {
-            return Err(MysqlError::new(
-                3855,
-                format!("Column '{name}' has a partitioning function dependency and cannot be dropped or renamed."),
-            ));
+            return Err(repartition::dependent(&name));
         }
         Ok(())
     }
@@ -365,6 +377,10 @@ impl Session {
                 options::merge(&mut draft.storage, &options.storage);
                 Ok(())
             }
+            AlterOperation::Force => {
+                draft.writes_again = true;
+                Ok(())
+            }
             AlterOperation::Nothing | AlterOperation::Demand(_) => Ok(()),
             AlterOperation::RenameTable(_) => unreachable!("the caller keeps renames for the end"),
             // Done before.
@@ -411,11 +427,17 @@ impl Session {
     ) -> Result<Completion, MysqlError> {
         let old = table.schema().clone();
         let hidden = old.hidden_key.then(|| old.columns[old.columns.len() - 1].id);
+        let writes_again = draft.writes_again && !is_as_new(&old);
+        let writes_again = writes_again || repartition::repartitions(&old, &draft);
+        let moves_rows = draft.partitions.as_ref().is_some_and(|partitions| partitions.moves_rows);
         let mut new = match table.is_temporary() {
             true => self.temporary_schema(draft, hidden)?,
             false => draft.build(hidden)?,
         };
         self.check_primary_key(&new)?;
+        if old.partitioning.is_none() {
+            self.check_not_referred_to(&new)?;
+        }
         self.check_foreign_nulls(&old, &new)?;
         self.warn_of_duplicate_indexes(&new, |index| old.index(index.id).is_none());
         if !table.is_temporary() {
@@ -431,9 +453,19 @@ impl Session {
             }
         }
         renumber_changed_indexes(&old, &mut new);
-        demanded::check(&old, &new, demands, table.is_temporary(), self.settings.foreign_key_checks)?;
+        let checks = self.settings.foreign_key_checks;
+        demanded::check(&old, &new, demands, writes_again || moves_rows, table.is_temporary(), checks)?;
         let info = "Records: 0  Duplicates: 0  Warnings: 0".to_string();
-        if !table.is_temporary() && !needs_rewrite(&old, &new) {
+        let keeps_rows = !writes_again && !needs_rewrite(&old, &new);
+        if keeps_rows && old.partitioning.is_some() && same_indexes(&old, &new) {
+            match moves_rows {
+                true => drop(self.engine.database.reorganize_leaves(table, new, self.ddl_wait()).await?),
+                false => self.engine.database.change_partitions(table, new, self.ddl_wait()).await?,
+            }
+            return Ok(Completion { info, ..Completion::default() });
+        }
+        // Indexes of a partitioned table are made with its rows.
+        if !table.is_temporary() && keeps_rows && old.partitioning.is_none() {
             let wait = DdlWait { meanwhile: demanded::meanwhile(demands), ..self.ddl_wait() };
             self.engine.database.alter_table(table, new, wait).await?;
             return Ok(Completion { info, ..Completion::default() });
@@ -607,7 +639,7 @@ fn initial_value(column: &Column, context: &mut Context) -> Result<Value, MysqlE
 }
 
 /// A key part without its position, which moves when columns do, and without a length that does not show in the key.
-fn key_parts(schema: &TableSchema, index: &rauk_types::IndexSchema) -> Vec<(rauk_types::ColumnId, KeyPart)> {
+pub(super) fn key_parts(schema: &TableSchema, index: &rauk_types::IndexSchema) -> Vec<(rauk_types::ColumnId, KeyPart)> {
     let bare = |part: KeyPart| {
         let variable = matches!(part.ty.kind, TypeKind::VarChar | TypeKind::VarBinary | TypeKind::Char);
         let length = match part.ty {
@@ -648,218 +680,10 @@ fn renumber_changed_indexes(old: &TableSchema, new: &mut TableSchema) {
     }
 }
 
-/// Whether rows as they are stored can be read as the new type: the same family, and at least as wide.
-fn reads_as(old: &DataType, new: &DataType) -> bool {
-    use TypeKind::*;
-    if old.kind != new.kind {
-        let rank = |kind| match kind {
-            TinyText => Some((0, 0)),
-            Text => Some((0, 1)),
-            MediumText => Some((0, 2)),
-            LongText => Some((0, 3)),
-            TinyBlob => Some((1, 0)),
-            Blob => Some((1, 1)),
-            MediumBlob => Some((1, 2)),
-            LongBlob => Some((1, 3)),
-            _ => None,
-        };
-        return match (rank(old.kind), rank(new.kind)) {
-            (Some((family, from)), Some((other, to))) => {
-                family == other && from <= to && old.collation == new.collation
-            }
-            _ => false,
-        };
-    }
-    match old.kind {
-        VarChar | VarBinary | Char => old.collation == new.collation && old.length <= new.length,
-        TinyInt | SmallInt | MediumInt | Int | BigInt => old.unsigned == new.unsigned,
-        // Members may be added behind the others: numbers stay what they are.
-        Enum | Set => {
-            let (Some(before), Some(after)) = (old.members, new.members) else { return false };
-            let begins = before.len() <= after.len() && before.texts().zip(after.texts()).all(|(a, b)| a == b);
-            begins && old.collation == new.collation && old.row_bytes() == new.row_bytes()
-        }
-        Bit => old.length <= new.length && old.row_bytes() == new.row_bytes(),
-        Float | Double => {
-            old.unsigned == new.unsigned
-                && (new.scale == 31 || (old.scale, old.precision) == (new.scale, new.precision))
-        }
-        _ => old == new,
-    }
-}
-
-/// Whether MySQL would do it with ALGORITHM=COPY: a changed column type, AUTO_INCREMENT for a column that is there, or a primary key that is
-/// dropped and not replaced.
-pub(super) fn is_copy(old: &TableSchema, new: &TableSchema) -> bool {
-    let changed =
-        |column: &Column| old.columns.iter().any(|before| before.id == column.id && !reads_as(&before.ty, &column.ty));
-    // A column that gets its numbers while it is added is no reason.
-    let numbers_rows = newly_numbered(old, new)
-        && new.auto_increment.is_some_and(|at| old.columns.iter().any(|c| c.id == new.columns[at].id));
-    let in_rows = |column: &Column| column.generated.as_ref().is_none_or(|generated| generated.stored);
-    checks::must_validate(old, new)
-        || computes(old, new, in_rows)
-        || new.columns.iter().any(changed)
-        || (new.hidden_key && !old.hidden_key)
-        || numbers_rows
-}
-
-pub(super) fn needs_rewrite(old: &TableSchema, new: &TableSchema) -> bool {
-    let distribution = |schema: &TableSchema| -> Vec<_> {
-        schema.distribution.iter().map(|&at| (schema.columns[at].id, schema.columns[at].ty.collation)).collect()
+/// Whether partitions have the same entries for both.
+fn same_indexes(old: &TableSchema, new: &TableSchema) -> bool {
+    let kept = |(a, b): (&IndexSchema, &IndexSchema)| {
+        a.id == b.id && a.kind == b.kind && a.has_entries() == b.has_entries() && key_parts(old, a) == key_parts(new, b)
     };
-    if key_parts(old, old.primary()) != key_parts(new, new.primary()) || distribution(old) != distribution(new) {
-        return true;
-    }
-    if checks::must_validate(old, new) || computes(old, new, |_| true) {
-        return true;
-    }
-    // Rows that are there must be numbered, and the counter must be above their numbers.
-    newly_numbered(old, new)
-        || new.columns.iter().any(|column| {
-            old.columns
-                .iter()
-                .find(|c| c.id == column.id)
-                .is_some_and(|before| !reads_as(&before.ty, &column.ty) || (before.nullable && !column.nullable))
-        })
-}
-
-/// Whether columns that `counts` says get values which are computed for each row: new ones with a default that is an expression, and generated ones that
-/// are new or generated otherwise than before.
-fn computes(old: &TableSchema, new: &TableSchema, counts: impl Fn(&Column) -> bool) -> bool {
-    new.columns.iter().filter(|column| counts(column)).any(|column| {
-        let before = old.columns.iter().find(|c| c.id == column.id);
-        match (&column.generated, before) {
-            (Some(generated), Some(before)) => before.generated.as_ref() != Some(generated),
-            (Some(_), None) => true,
-            (None, before) => before.is_none() && matches!(column.default, ColumnDefault::Expression(_)),
-        }
-    })
-}
-
-/// Whether AUTO_INCREMENT comes to a column that is new or had it not.
-fn newly_numbered(old: &TableSchema, new: &TableSchema) -> bool {
-    let numbered = |schema: &TableSchema| schema.auto_increment.map(|at| schema.columns[at].id);
-    numbered(new).is_some_and(|column| numbered(old) != Some(column))
-}
-
-/// The number that a value will be as an integer; 0 for what is none or below.
-fn number_of(value: &Value) -> u64 {
-    let number = match value.as_ref() {
-        ValueRef::Decimal(v) => v.to_i128(),
-        ValueRef::Double(v) => Some(v.round() as i128),
-        value => value.as_integer().or_else(|| value.as_bytes().map(|text| parse_int_prefix(text).value)),
-    };
-    number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0)
-}
-
-impl Session {
-    /// Writes all rows again under the new definition; gives how many. Where AUTO_INCREMENT comes to a column, rows without a number get one above
-    /// all that are there: rows come in no order, so that lower ones might be taken by rows that are yet to come.
-    async fn rewrite_table(
-        &mut self,
-        table: &TableHandle,
-        old: &TableSchema,
-        new: TableSchema,
-    ) -> Result<u64, MysqlError> {
-        // Where each new column's value comes from, and the type it has there.
-        let sources: Vec<Option<(usize, DataType)>> = new
-            .columns
-            .iter()
-            .map(|column| old.columns.iter().position(|c| c.id == column.id).map(|at| (at, old.columns[at].ty)))
-            .collect();
-        let numbered = new.auto_increment.filter(|_| newly_numbered(old, &new));
-        let numbers_of = numbered.and_then(|at| sources[at]).map(|(from, _)| from);
-        let zero_is_number = numbers_of.is_some() && self.settings.sql_mode.no_auto_value_on_zero;
-        // The highest number so far.
-        let highest = AtomicU64::new(0);
-        let columns = new.columns.clone();
-        let bind_context = self.bind_context(Vec::new());
-        let row_rules = own_row::row_rules(&new, &bind_context)?;
-        let schema = new.clone();
-        let mut computed = Vec::new();
-        for at in (0..sources.len()).filter(|&at| sources[at].is_none()) {
-            if let Some(expr) = own_row::computed_default(&new, at, &bind_context)? {
-                computed.push((at, expr));
-            }
-        }
-        let strict = self.settings.sql_mode.strict;
-        let database = self.engine.database.clone();
-        let context = &mut self.context;
-        let before = std::mem::replace(&mut context.strict_statement, strict);
-        let mut row_number = 0;
-        let mut convert = |row: &[Value]| -> Result<Vec<Value>, MysqlError> {
-            row_number += 1;
-            let mut out = Vec::with_capacity(columns.len());
-            for (at, column) in columns.iter().enumerate() {
-                let value = match sources[at] {
-                    source if numbered == Some(at) => {
-                        let stored = match source {
-                            Some((from, ty)) if !row[from].is_null() => {
-                                expr::convert_for_column(row[from].clone(), &ty, column, row_number, context)?
-                            }
-                            _ => Value::Null,
-                        };
-                        match stored.as_ref().as_counted() {
-                            Some(number) if number != 0 || zero_is_number => stored,
-                            _ => {
-                                let number = Value::UInt(highest.fetch_add(1, Ordering::Relaxed).saturating_add(1));
-                                let ty = DataType::BIGINT_UNSIGNED;
-                                expr::convert_for_column(number, &ty, column, row_number, context)?
-                            }
-                        }
-                    }
-                    // Computed below.
-                    _ if column.generated.is_some() => Value::Null,
-                    None => column.initial.clone(),
-                    Some((from, _)) if row[from].is_null() && !column.nullable => {
-                        if strict {
-                            return Err(MysqlError::new(1138, "Invalid use of NULL value"));
-                        }
-                        let message = format!("Data truncated for column '{}' at row {row_number}", column.name);
-                        context.warn(codes::WARN_DATA_TRUNCATED, message);
-                        columns::implicit_value(column, context)?
-                    }
-                    Some((from, ty)) if ty == column.ty => row[from].clone(),
-                    Some((from, ty)) => expr::convert_for_column(row[from].clone(), &ty, column, row_number, context)?,
-                };
-                out.push(value);
-            }
-            for (at, expr) in &computed {
-                rules::fill(*at, expr, &schema, &mut out, row_number, context)?;
-            }
-            if let Some(row_rules) = &row_rules {
-                rules::compute(row_rules, &schema, &mut out, row_number, false, context)?;
-                rules::holds(row_rules, &out, false, context)?;
-            }
-            Ok(out)
-        };
-        let mut look = numbers_of.map(|from| {
-            let highest = &highest;
-            move |row: &[Value]| {
-                highest.fetch_max(number_of(&row[from]), Ordering::Relaxed);
-            }
-        });
-        let look = look.as_mut().map(|look| look as &mut Look<'_>);
-        let wait = DdlWait {
-            limit: self.settings.metadata_wait,
-            interrupt: Some(&self.process.interrupt),
-            foreign_key_checks: self.settings.foreign_key_checks,
-            meanwhile: Meanwhile::All,
-            locks: self.locks_of_ddl.as_ref(),
-        };
-        let result = match table.is_temporary() {
-            true => database.alter_temporary(table, new, look, &mut convert).await.map(|(new, rows)| (Some(new), rows)),
-            false => {
-                let written = database.rewrite_seen_table(table, new, wait, look, &mut convert).await;
-                written.map(|rows| (None, rows))
-            }
-        };
-        self.context.strict_statement = before;
-        let (temporary, rows) = result?;
-        if let Some(new) = temporary {
-            self.replace_temporary(table, new);
-        }
-        Ok(rows)
-    }
+    old.indexes.len() == new.indexes.len() && old.indexes.iter().zip(&new.indexes).all(kept)
 }

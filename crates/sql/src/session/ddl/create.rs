@@ -14,7 +14,7 @@ use crate::physical;
 use crate::session::errors;
 use crate::session::session::Session;
 use crate::session::users::Privileges;
-use crate::session::{charset, system};
+use crate::session::{charset, system, temporary};
 use rauk_node::{DdlWait, TableHandle};
 use rauk_types::error::codes;
 use rauk_types::result::{Completion, ResultColumn};
@@ -128,6 +128,9 @@ impl Session {
             forget_ids(&mut draft);
             draft.foreign_keys.clear();
             if temporary {
+                if draft.partitions.is_some() {
+                    return Err(temporary::partitioned());
+                }
                 draft.distribution = None;
                 draft.fully_replicated = false;
                 let table = self.make_temporary(draft)?;
@@ -136,6 +139,7 @@ impl Session {
             }
             let schema = draft.build(None)?;
             self.check_primary_key(&schema)?;
+            self.check_not_referred_to(&schema)?;
             self.check_names_are_free(&schema, None)?;
             self.engine.database.create_table(schema).await?;
             return Ok(Completion::default());
@@ -158,8 +162,9 @@ impl Session {
                 self.note_if_not_hashed(constraint);
             }
         }
-        if let Some(partitioning) = &statement.partition_by {
-            draft.partition_by(partitioning)?;
+        if let Some(clause) = &statement.partition_by {
+            let engine = statement.options.iter().rfind(|(name, _)| name == "ENGINE").map(|(_, value)| value.as_str());
+            draft.partition_by(clause, engine, &mut self.context)?;
         }
         match &statement.query {
             None if temporary => {
@@ -172,6 +177,7 @@ impl Session {
             None => {
                 let schema = draft.build(None)?;
                 self.check_primary_key(&schema)?;
+                self.check_not_referred_to(&schema)?;
                 self.warn_of_duplicate_indexes(&schema, |_| true);
                 self.check_names_are_free(&schema, None)?;
                 self.engine.database.create_related_table(schema, self.ddl_wait()).await?;
@@ -245,6 +251,7 @@ impl Session {
             false => {
                 let schema = draft.build(None)?;
                 self.check_primary_key(&schema)?;
+                self.check_not_referred_to(&schema)?;
                 self.check_names_are_free(&schema, None)?;
                 self.engine.database.create_related_table(schema, self.ddl_wait()).await?;
                 self.engine.database.table(&database, &name)?
@@ -371,6 +378,9 @@ fn forget_ids(draft: &mut TableDraft) {
     }
     for check in &mut draft.checks {
         check.name = None;
+    }
+    if let Some(partitions) = &mut draft.partitions {
+        partitions.forget_tables();
     }
     draft.next_column_id = 0;
     draft.next_index_id = 1;

@@ -9,7 +9,7 @@
 //! LOCK = SHARED and EXCLUSIVE of a change of the definition alone are kept, since nobody sees a moment between before
 //! and after.
 
-use super::alter::{is_copy, needs_rewrite};
+use super::rewrite::{is_copy, needs_rewrite};
 use crate::parse::statement::Demands;
 use rauk_node::{Meanwhile, is_online};
 use rauk_types::error::codes;
@@ -31,11 +31,12 @@ pub fn meanwhile(demands: &Demands) -> Meanwhile {
     }
 }
 
-/// Errors 1221, 1845 and 1846. `checks`: new foreign keys are validated.
+/// Errors 1221, 1845 and 1846. `moves_rows`: rows are written again, whatever the definitions say. `checks`: new foreign keys are validated.
 pub fn check(
     old: &TableSchema,
     new: &TableSchema,
     demands: &Demands,
+    moves_rows: bool,
     temporary: bool,
     checks: bool,
 ) -> Result<(), MysqlError> {
@@ -50,7 +51,7 @@ pub fn check(
         return Err(MysqlError::new(codes::ALTER_OPERATION_NOT_SUPPORTED_REASON, message));
     }
     // Nobody but the session sees a temporary table.
-    if temporary || !looks_at_rows(old, new) {
+    if temporary || !moves_rows && !looks_at_rows(old, new) {
         return Ok(());
     }
     let refused = |what: String, instead: &str| {
@@ -58,7 +59,9 @@ pub fn check(
         Err(MysqlError::new(codes::ALTER_OPERATION_NOT_SUPPORTED, message))
     };
     let copy = is_copy(old, new);
-    let online = !needs_rewrite(old, new) && is_online(old, new, checks);
+    // Indexes of a partitioned table are made with its rows.
+    let rewrites = moves_rows || old.partitioning.is_some() || needs_rewrite(old, new);
+    let online = !rewrites && is_online(old, new, checks);
     match (algorithm, lock) {
         (Some("INSTANT"), _) if copy => refused("ALGORITHM=INSTANT".into(), "ALGORITHM=COPY"),
         (Some("INSTANT"), _) => refused("ALGORITHM=INSTANT".into(), "ALGORITHM=COPY/INPLACE"),

@@ -6,10 +6,11 @@
 //! A new foreign key brings an index over its columns where no declared index begins with them ([`with_indexes`]); it has the constraint's name, else the
 //! index name behind FOREIGN KEY, else the first column's. It stays when another index makes it superfluous later, which MySQL drops silently.
 //!
-//! Errors: 1072, 1091, 1215, 1235, 1239, 1828, 3104, 3823; 1059 for long names.
+//! Errors: 1072, 1091, 1215, 1235, 1239, 1506, 1828, 3104, 3823; 1059 for long names.
 
 use super::columns::InlineKey;
 use super::keys::{IndexDraft, PartDraft};
+use super::partitions;
 use super::table::TableDraft;
 use crate::bind::own_row;
 use crate::parse::ast::{ColumnDefinition, ColumnOption, MatchKind, References, ReferentialAction, TableConstraint};
@@ -90,6 +91,10 @@ impl Session {
         if references.columns.is_empty() || !references.columns.iter().all(on) {
             self.require_table("REFERENCES", &parent_database, parent, Privileges::REFERENCES)?;
         }
+        if self.engine.database.table(&parent_database, parent).is_ok_and(|table| table.schema().partitioning.is_some())
+        {
+            return Err(partitions::no_foreign_keys());
+        }
         draft.foreign_keys.push(ForeignKeyDraft {
             name: symbol.map(str::to_string),
             columns: columns.to_vec(),
@@ -100,6 +105,22 @@ impl Session {
             on_update: action(references.on_update)?,
             brings: Some((symbol.or(index).map(str::to_string), draft.indexes.len())),
         });
+        Ok(())
+    }
+
+    /// Error 1506: a table that is to be partitioned is referred to.
+    pub(super) fn check_not_referred_to(&self, schema: &TableSchema) -> Result<(), MysqlError> {
+        if schema.partitioning.is_none() {
+            return Ok(());
+        }
+        let refers = |key: &ForeignKey| key.parent_database == schema.database && key.parent_table == schema.name;
+        for database in self.engine.database.databases() {
+            // A database may be dropped between the two calls.
+            let Ok(tables) = self.engine.database.tables(&database) else { continue };
+            if tables.iter().any(|table| table.foreign_keys.iter().any(refers)) {
+                return Err(partitions::no_foreign_keys());
+            }
+        }
         Ok(())
     }
 

@@ -1,11 +1,13 @@
 //! Definitions: CREATE, ALTER, DROP, TRUNCATE, RENAME.
 //!
 //! [`types`] turns a declared type into a [`rauk_types::DataType`], [`columns`] a column definition into a draft, [`keys`] checks and builds indexes, [`checks`] CHECK constraints, [`foreign`] foreign keys,
+//! [`partitions`] PARTITION BY with [`partition_clause`] and the values of [`partition_values`],
 //! [`table`] puts a whole table together from drafts. CREATE TABLE and ALTER TABLE both end there: ALTER takes the table apart into
 //! drafts, applies its operations and builds it again, so that every rule is checked in one place.
 //! [`create`], [`alter`], [`drop`] and [`view`] are the statements; all commit the open transaction first, as MySQL does.
 //!
-//! [`demanded`] checks what ALGORITHM and LOCK ask for.
+//! [`demanded`] checks what ALGORITHM and LOCK ask for, [`repartition`] is ALTER TABLE … PARTITION, [`exchange`] its EXCHANGE;
+//! [`rewrite`] writes rows again where a new definition cannot read them.
 //!
 //! Left out, with error 1235: spatial indexes.
 
@@ -15,9 +17,18 @@ pub mod columns;
 pub mod create;
 mod demanded;
 pub mod drop;
+mod exchange;
 pub mod foreign;
 pub mod keys;
 pub mod options;
+mod partition_changes;
+mod partition_clause;
+#[cfg(test)]
+mod partition_tests;
+pub mod partition_values;
+pub mod partitions;
+mod repartition;
+mod rewrite;
 pub mod table;
 pub mod types;
 pub mod view;

@@ -6,7 +6,6 @@
 //! server uses.
 
 use crate::expr::context::{Context, Warning, WarningLevel};
-use crate::parse::statement::PartitionByKey;
 use crate::session::{charset, errors};
 use rauk_types::error::codes;
 use rauk_types::{Collation, MysqlError, StorageClauses};
@@ -103,17 +102,15 @@ const ALGORITHM: &str = "PARTITION ALGORITHM";
 const NUMBER: &str = "PARTITIONS";
 const NAMES: &str = "PARTITION NAMES";
 
-pub fn declare_partitions(into: &mut Vec<(String, String)>, key: &PartitionByKey) {
-    let quoted = |name: &String| format!("`{}`", name.replace('`', "``"));
-    let names: Vec<String> = key.names.iter().map(quoted).collect();
-    let declared = [
-        (LINEAR, key.linear.then(|| "1".to_string())),
-        (ALGORITHM, key.algorithm.map(|number| number.to_string())),
-        (NUMBER, key.partitions.map(|number| number.to_string())),
-        (NAMES, (!names.is_empty()).then(|| names.join("\n"))),
-    ];
-    into.retain(|(name, _)| !is_of_partitions(name));
+/// Numbers and names of partitions are there in tables that were made when these declared nothing else.
+pub fn declare_distribution(into: &mut Vec<(String, String)>, linear: bool, algorithm: Option<u8>) {
+    let declared = [(LINEAR, linear.then(|| "1".to_string())), (ALGORITHM, algorithm.map(|number| number.to_string()))];
+    forget_distribution(into);
     into.extend(declared.into_iter().filter_map(|(name, value)| Some((name.to_string(), value?))));
+}
+
+pub fn forget_distribution(into: &mut Vec<(String, String)>) {
+    into.retain(|(name, _)| !is_of_partitions(name));
 }
 
 pub fn is_of_partitions(name: &str) -> bool {
@@ -202,9 +199,7 @@ pub fn read(options: &[(String, String)], table: &str, context: &mut Context) ->
                 return Err(errors::not_supported(&format!("{upper} = {value}")));
             }
             "TABLESPACE" | "CONNECTION" | "UNION" => return Err(errors::not_supported(&upper)),
-            "DATA DIRECTORY" | "INDEX DIRECTORY" => {
-                note(context, 1618, format!("<{upper}> option ignored"));
-            }
+            "DATA DIRECTORY" | "INDEX DIRECTORY" => ignored(context, &upper),
             "ENGINE_ATTRIBUTE" | "SECONDARY_ENGINE_ATTRIBUTE" if !value.is_empty() => {
                 let message = format!("Storage engine 'InnoDB' does not support {upper}.");
                 return Err(MysqlError::new(ENGINE_ATTRIBUTE_NOT_SUPPORTED, message));
@@ -220,6 +215,17 @@ pub fn read(options: &[(String, String)], table: &str, context: &mut Context) ->
         out.collation = Some(charset::resolve(charset_name, collation_name, Collation::DEFAULT)?);
     }
     Ok(out)
+}
+
+/// Warning 1618.
+pub fn ignored(context: &mut Context, option: &str) {
+    note(context, 1618, format!("<{option}> option ignored"));
+}
+
+/// An engine by the one name that is compared.
+pub fn engine_name(name: &str) -> String {
+    let upper = name.to_ascii_uppercase();
+    if upper == "RAUK" { "INNODB".to_string() } else { upper }
 }
 
 /// Whether tables can be declared with it.

@@ -1,29 +1,24 @@
 //! A whole table from drafts, and back to drafts.
 //!
-//! [`TableDraft::build`] checks what concerns the table as a whole: 1060, 1075, 1103, 1113, 1117, 1118, 1488, 1499, 1503, 1504,
-//! 1517.
+//! [`TableDraft::build`] checks what concerns the table as a whole: 1060, 1075, 1103, 1113, 1117, 1118, 1488, 1503, 1506.
 
 use super::checks::CheckDraft;
 use super::columns::{self, ColumnDraft, DefaultDraft};
 use super::foreign::{self, ForeignKeyDraft};
 use super::keys::{self, IndexDraft, PartDraft};
 use super::options;
+use super::partitions::{self, PartitionsDraft};
 use crate::bind::own_row;
-use crate::parse::statement::PartitionBy;
-use crate::session::errors;
+use crate::expr::Context;
+use crate::parse::ast::{PartitionClause, PartitionOn};
 use rauk_types::error::codes;
+use rauk_types::partitioning::{self, PartitionMethod};
 use rauk_types::schema::{HIDDEN_KEY_COLUMN, MAX_COLUMNS, MAX_ROW_BYTES};
 use rauk_types::{
     Collation, ColumnDefault, ColumnId, DataType, IndexId, IndexKind, IndexPart, IndexSchema, MysqlError,
     StorageClauses, TableId, TableSchema,
 };
-
-/// ER_NO_PARTS_ERROR, ER_TOO_MANY_PARTITIONS_ERROR, ER_SAME_NAME_PARTITION.
-const NO_PARTS: u16 = 1504;
-const TOO_MANY_PARTITIONS: u16 = 1499;
-const SAME_NAME_PARTITION: u16 = 1517;
-/// As many partitions may be declared.
-const MOST_PARTITIONS: u64 = 8192;
+use std::sync::Arc;
 
 /// A table on its way to a [`TableSchema`].
 #[derive(Clone, Debug)]
@@ -34,7 +29,9 @@ pub struct TableDraft {
     pub indexes: Vec<IndexDraft>,
     pub checks: Vec<CheckDraft>,
     pub foreign_keys: Vec<ForeignKeyDraft>,
-    /// Columns of PARTITION BY KEY; `None`: the primary key.
+    /// What a user has divided it into.
+    pub partitions: Option<PartitionsDraft>,
+    /// Columns of PARTITION BY KEY that says nothing of partitions; `None`: the primary key.
     pub distribution: Option<Vec<String>>,
     pub fully_replicated: bool,
     pub collation: Collation,
@@ -44,6 +41,8 @@ pub struct TableDraft {
     /// Ids from here on were never used by this table.
     pub next_column_id: u16,
     pub next_index_id: u16,
+    /// ALTER TABLE … FORCE.
+    pub writes_again: bool,
 }
 
 impl TableDraft {
@@ -55,6 +54,7 @@ impl TableDraft {
             indexes: Vec::new(),
             checks: Vec::new(),
             foreign_keys: Vec::new(),
+            partitions: None,
             distribution: None,
             fully_replicated: false,
             collation,
@@ -62,6 +62,7 @@ impl TableDraft {
             storage: Vec::new(),
             next_column_id: 0,
             next_index_id: 1,
+            writes_again: false,
         }
     }
 
@@ -126,6 +127,7 @@ impl TableDraft {
             indexes: indexes.collect(),
             checks: schema.checks.iter().map(CheckDraft::of).collect(),
             foreign_keys: foreign::of(schema),
+            partitions: PartitionsDraft::of(schema),
             distribution,
             fully_replicated: schema.fully_replicated,
             collation: schema.collation,
@@ -133,6 +135,7 @@ impl TableDraft {
             storage: schema.storage.options.clone(),
             next_column_id: used_columns.max().map_or(0, |id| id + 1),
             next_index_id: schema.indexes.iter().map(|i| i.id.0 + 1).max().unwrap_or(1),
+            writes_again: false,
         }
     }
 
@@ -174,34 +177,35 @@ impl TableDraft {
         self.columns.iter().position(|c| c.name.eq_ignore_ascii_case(name))
     }
 
-    pub fn partition_by(&mut self, partitioning: &PartitionBy) -> Result<(), MysqlError> {
-        match partitioning {
-            PartitionBy::Key(key) => {
-                let (number, names) = (key.partitions, key.names.len() as u64);
-                match number.or((names > 0).then_some(names)) {
-                    Some(0) => {
-                        let message = "Number of partitions = 0 is not an allowed value";
-                        return Err(MysqlError::new(NO_PARTS, message));
-                    }
-                    Some(number) if number > MOST_PARTITIONS => {
-                        let message = "Too many partitions (including subpartitions) were defined";
-                        return Err(MysqlError::new(TOO_MANY_PARTITIONS, message));
-                    }
-                    _ => {}
-                }
-                for (at, name) in key.names.iter().enumerate() {
-                    if key.names[..at].iter().any(|other| other.eq_ignore_ascii_case(name)) {
-                        return Err(MysqlError::new(SAME_NAME_PARTITION, format!("Duplicate partition name {name}")));
-                    }
-                }
-                self.distribution = Some(key.columns.clone());
-                options::declare_partitions(&mut self.storage, key);
-                Ok(())
+    /// PARTITION BY. `engine`: what the statement says of the table's.
+    pub fn partition_by(
+        &mut self,
+        clause: &PartitionClause,
+        engine: Option<&str>,
+        context: &mut Context,
+    ) -> Result<(), MysqlError> {
+        self.remove_partitioning();
+        match (&clause.by.method, &clause.by.on) {
+            (PartitionMethod::Key { linear, algorithm }, PartitionOn::Columns(columns))
+                if clause.count.is_none() && clause.sub.is_none() && clause.definitions.is_empty() =>
+            {
+                self.distribution = Some(columns.clone());
+                options::declare_distribution(&mut self.storage, *linear, *algorithm);
             }
-            PartitionBy::Other { kind } => {
-                Err(errors::not_supported(&format!("PARTITION BY {kind}; PARTITION BY KEY is there")))
-            }
+            _ => self.partitions = Some(PartitionsDraft::written(clause, engine, context)?),
         }
+        Ok(())
+    }
+
+    pub fn is_partitioned(&self) -> bool {
+        self.partitions.is_some() || self.distribution.is_some()
+    }
+
+    /// Rows are told apart, and spread, by the primary key alone.
+    pub fn remove_partitioning(&mut self) {
+        self.partitions = None;
+        self.distribution = None;
+        options::forget_distribution(&mut self.storage);
     }
 
     /// The schema, without what the node fills in (table id, version, layouts, index tables). `hidden` is the id of the hidden key that the table
@@ -292,6 +296,7 @@ impl TableDraft {
             );
         }
         let foreign_keys = foreign::finish(&self.foreign_keys, &self.name, &columns)?;
+        let partitions = self.partitions.take();
         let explicit_partitioning = self.distribution.is_some();
         let distribution = self.distribute(&indexes[0], hidden_key)?;
         let (checks, beside) = super::checks::name_all(&self.name, self.checks)?;
@@ -300,8 +305,8 @@ impl TableDraft {
             version: 0,
             database: self.database,
             name: self.name,
-            columns,
-            indexes,
+            columns: columns.into(),
+            indexes: indexes.into(),
             distribution,
             hidden_key,
             auto_increment,
@@ -313,10 +318,16 @@ impl TableDraft {
             entry_of: None,
             foreign_keys,
             storage,
+            partitioning: None,
+            leaf_of: None,
+            leaf_tables: Default::default(),
             layouts: Vec::new(),
         };
         own_row::settle(&mut schema, &beside)?;
         foreign::check_actions(&schema)?;
+        if let Some(draft) = &partitions {
+            partition(&mut schema, draft)?;
+        }
         Ok(schema)
     }
 
@@ -381,6 +392,22 @@ impl TableDraft {
             _ => Ok(whole),
         }
     }
+}
+
+/// Divides a table that is finished otherwise. Columns of KEY that are in the primary key spread its rows, too.
+fn partition(schema: &mut TableSchema, draft: &PartitionsDraft) -> Result<(), MysqlError> {
+    if !schema.foreign_keys.is_empty() {
+        return Err(partitions::no_foreign_keys());
+    }
+    let partitioning = draft.finish(schema)?;
+    if let (PartitionMethod::Key { .. }, partitioning::PartitionOn::Columns { columns, .. }) =
+        (&partitioning.by.method, &partitioning.by.on)
+        && !schema.hidden_key
+    {
+        schema.distribution = columns.clone();
+    }
+    schema.partitioning = Some(Arc::new(partitioning));
+    Ok(())
 }
 
 pub fn check_table_name(name: &str) -> Result<(), MysqlError> {

@@ -83,7 +83,9 @@ pub(super) fn text(schema: &TableSchema, temporary: bool, next: Option<u64>, sty
     if !schema.comment.is_empty() {
         out.push_str(&format!(" COMMENT={}", quoted_text(&schema.comment)));
     }
-    if schema.explicit_partitioning {
+    if let Some(partitioning) = &schema.partitioning {
+        out.push_str(&super::partitions::clause(partitioning, schema, &name));
+    } else if schema.explicit_partitioning {
         let columns: Vec<String> = schema.distribution.iter().map(|&at| name(&schema.columns[at].name)).collect();
         let clause = options::partitioning(&schema.storage, &columns.join(","));
         out.push_str(&format!("\n/*!50100 {clause} */"));

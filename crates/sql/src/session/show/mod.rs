@@ -8,6 +8,7 @@ mod create_view;
 mod engine;
 mod explain;
 mod filter;
+pub(in crate::session) mod partitions;
 mod server;
 mod tables;
 

@@ -5,10 +5,12 @@ use super::{DATABASES, Definition, Hints, INFORMATION_SCHEMA, Rows, is_system, n
 use crate::session::ddl::options;
 use crate::session::ddl::types::{column_type, data_type_name};
 use crate::session::lookup::Viewer;
+use crate::session::show::partitions as show;
 use crate::session::users::Privileges;
+use rauk_types::partitioning::{Leaf, PartitionOptions, PartitionValues, Partitioning, UserPartition};
 use rauk_types::{
-    Collation, Column, ColumnDefault, DataType, GeometryKind, IndexKind, Members, MysqlError, TableSchema, TypeKind,
-    Value, format,
+    Collation, Column, ColumnDefault, DataType, GeometryKind, IndexKind, Members, MysqlError, TableId, TableSchema,
+    TypeKind, Value, format,
 };
 use std::sync::Arc;
 
@@ -137,7 +139,7 @@ fn tables(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
         rows.push(row);
     }
     for table in stored_tables(viewer, hints) {
-        let usage = viewer.engine.database.table_usage(table.id);
+        let usage = usage_of(viewer, &table);
         let average = usage.row_bytes.checked_div(usage.rows).unwrap_or(0);
         let next = match table.auto_increment {
             Some(_) => Value::UInt(viewer.engine.database.peek_auto_increment(table.id)),
@@ -155,7 +157,7 @@ fn tables(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
             Value::UInt(average),
             Value::UInt(usage.row_bytes),
             Value::UInt(0),
-            Value::UInt(usage.hash_bytes + usage.ordered_bytes),
+            Value::UInt(usage.index_bytes),
             Value::UInt(0),
             next,
             Value::Null,
@@ -190,7 +192,8 @@ fn create_options(table: &TableSchema) -> String {
             _ => format!("{}={value}", name.to_ascii_lowercase()),
         })
         .collect();
-    all.extend(table.explicit_partitioning.then(|| "partitioned".to_string()));
+    let is_partitioned = table.explicit_partitioning || table.partitioning.is_some();
+    all.extend(is_partitioned.then(|| "partitioned".to_string()));
     all.join(" ")
 }
 
@@ -399,11 +402,43 @@ fn text(value: &Value, ty: &DataType) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// One row a table, as MySQL shows tables without declared partitions: buckets move by themselves here and have no names.
+/// What a table takes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Usage {
+    pub rows: u64,
+    pub row_bytes: u64,
+    pub index_bytes: u64,
+}
+
+/// Of a partitioned table, that of its leaves together.
+pub(super) fn usage_of(viewer: &Viewer, table: &TableSchema) -> Usage {
+    let Some(partitioning) = &table.partitioning else { return usage_of_stored(viewer, Some(table.id)) };
+    partitioning.leaves().fold(Usage::default(), |sum, leaf| {
+        let usage = usage_of_stored(viewer, leaf.tables.first().copied());
+        Usage {
+            rows: sum.rows + usage.rows,
+            row_bytes: sum.row_bytes + usage.row_bytes,
+            index_bytes: sum.index_bytes + usage.index_bytes,
+        }
+    })
+}
+
+fn usage_of_stored(viewer: &Viewer, table: Option<TableId>) -> Usage {
+    let Some(table) = table else { return Usage::default() };
+    let usage = viewer.engine.database.table_usage(table);
+    Usage { rows: usage.rows, row_bytes: usage.row_bytes, index_bytes: usage.hash_bytes + usage.ordered_bytes }
+}
+
+/// A row for each leaf of a partitioned table. Every other table has one row, as MySQL shows tables without declared
+/// partitions: buckets move by themselves here and have no names.
 fn partitions(viewer: &Viewer, hints: &Hints<'_>) -> Result<Vec<Vec<Value>>, MysqlError> {
     let mut rows = Vec::new();
     for table in stored_tables(viewer, hints) {
-        let usage = viewer.engine.database.table_usage(table.id);
+        if let Some(partitioning) = &table.partitioning {
+            leaves(viewer, &table, partitioning, &mut rows);
+            continue;
+        }
+        let usage = usage_of(viewer, &table);
         let (method, expression) = match table.explicit_partitioning {
             true => {
                 let names: Vec<String> =
@@ -415,17 +450,62 @@ fn partitions(viewer: &Viewer, hints: &Hints<'_>) -> Result<Vec<Vec<Value>>, Mys
         let mut row = vec![s("def"), s(&table.database), s(&table.name)];
         row.resize(7, Value::Null);
         row.extend([method, Value::Null, expression, Value::Null, Value::Null]);
-        row.extend([
-            Value::UInt(usage.rows),
-            Value::UInt(usage.row_bytes.checked_div(usage.rows).unwrap_or(0)),
-            Value::UInt(usage.row_bytes),
-            Value::UInt(0),
-            Value::UInt(usage.hash_bytes + usage.ordered_bytes),
-            Value::UInt(0),
-        ]);
+        row.extend(usage_columns(usage));
         row.resize(22, Value::Null);
         row.extend([s(""), Value::Null, Value::Null]);
         rows.push(row);
     }
     Ok(rows)
+}
+
+/// TABLE_ROWS to DATA_FREE.
+fn usage_columns(usage: Usage) -> [Value; 6] {
+    [
+        Value::UInt(usage.rows),
+        Value::UInt(usage.row_bytes.checked_div(usage.rows).unwrap_or(0)),
+        Value::UInt(usage.row_bytes),
+        Value::UInt(0),
+        Value::UInt(usage.index_bytes),
+        Value::UInt(0),
+    ]
+}
+
+fn leaves(viewer: &Viewer, table: &TableSchema, partitioning: &Partitioning, rows: &mut Vec<Vec<Value>>) {
+    let name = |name: &str| format!("`{}`", name.replace('`', "``"));
+    let null = Value::Null;
+    let by = &partitioning.by;
+    let sub = partitioning.sub.as_ref();
+    for (at, partition) in partitioning.partitions.iter().enumerate() {
+        for (sub_at, leaf) in partition.leaves.iter().enumerate() {
+            let usage = usage_of_stored(viewer, leaf.tables.first().copied());
+            // Subpartitions that were named have options of their own.
+            let options = if partitioning.counted_sub { &partition.options } else { leaf_options(partition, leaf) };
+            let option =
+                |wanted: &str| options.others.iter().find(|(known, _)| known == wanted).map(|(_, value)| s(value));
+            let has_values = partition.values != PartitionValues::None;
+            let mut row = vec![
+                s("def"),
+                s(&table.database),
+                s(&table.name),
+                s(&partition.name),
+                leaf.name.as_ref().map_or(null.clone(), s),
+                u(at as u64 + 1),
+                sub.map_or(null.clone(), |_| u(sub_at as u64 + 1)),
+                s(show::method(by)),
+                sub.map_or(null.clone(), |by| s(show::method(by))),
+                s(show::expression(by, table, &name)),
+                sub.map_or(null.clone(), |by| s(show::expression(by, table, &name))),
+                if has_values { s(show::description(partition, partitioning, table)) } else { null.clone() },
+            ];
+            row.extend(usage_columns(usage));
+            row.resize(22, Value::Null);
+            row.push(s(&options.comment));
+            row.extend([option("NODEGROUP").unwrap_or_else(|| s("default")), option("TABLESPACE").unwrap_or_default()]);
+            rows.push(row);
+        }
+    }
+}
+
+fn leaf_options<'a>(partition: &'a UserPartition, leaf: &'a Leaf) -> &'a PartitionOptions {
+    if leaf.name.is_some() { &leaf.options } else { &partition.options }
 }

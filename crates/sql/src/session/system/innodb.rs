@@ -5,7 +5,7 @@
 //! pages, compression, files and full-text auxiliary tables are not there (error 1109). As in MySQL all but those of
 //! foreign keys need PROCESS.
 
-use super::catalog::{row_format, stored_tables};
+use super::catalog::{row_format, stored_tables, usage_of};
 use super::{Definition, Hints, INFORMATION_SCHEMA, Rows, s, u};
 use crate::session::errors;
 use crate::session::lookup::Viewer;
@@ -171,7 +171,7 @@ fn table_statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
     require_process(viewer)?;
     let database = &viewer.engine.database;
     let row = |table: Arc<TableSchema>| {
-        let usage = database.table_usage(table.id);
+        let usage = usage_of(viewer, &table);
         let known = viewer.engine.known_statistics(table.id).is_some();
         vec![
             u(table.id.0),
@@ -179,7 +179,7 @@ fn table_statistics(viewer: &Viewer, hints: &Hints<'_>) -> Rows {
             s(if known { "Initialized" } else { "Uninitialized" }),
             u(usage.rows),
             u(usage.row_bytes.div_ceil(PAGE)),
-            u((usage.hash_bytes + usage.ordered_bytes).div_ceil(PAGE)),
+            u(usage.index_bytes.div_ceil(PAGE)),
             u(0u32),
             u(table.auto_increment.map_or(0, |_| database.peek_auto_increment(table.id))),
             Value::Int(0),

@@ -124,7 +124,7 @@ fn schema_of(definition: &Definition) -> TableSchema {
         database: definition.database.to_string(),
         name: definition.name.to_string(),
         columns: columns.collect(),
-        indexes: Vec::new(),
+        indexes: Default::default(),
         distribution: Vec::new(),
         hidden_key: false,
         auto_increment: None,
@@ -136,6 +136,9 @@ fn schema_of(definition: &Definition) -> TableSchema {
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
+        leaf_tables: Default::default(),
         layouts: Vec::new(),
     }
 }

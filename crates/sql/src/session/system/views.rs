@@ -92,7 +92,7 @@ pub(crate) fn schema_of(viewer: &Viewer, view: &ViewSchema) -> Result<Arc<TableS
         database: view.database.clone(),
         name: view.name.clone(),
         columns: columns.collect(),
-        indexes: Vec::new(),
+        indexes: Default::default(),
         distribution: Vec::new(),
         hidden_key: false,
         auto_increment: None,
@@ -104,6 +104,9 @@ pub(crate) fn schema_of(viewer: &Viewer, view: &ViewSchema) -> Result<Arc<TableS
         entry_of: None,
         foreign_keys: Vec::new(),
         storage: Default::default(),
+        partitioning: None,
+        leaf_of: None,
+        leaf_tables: Default::default(),
         layouts: Vec::new(),
     }))
 }

@@ -115,7 +115,7 @@ fn what_is_refused_and_how() {
         ("CREATE TABLE t (a INT, KEY `PRIMARY` (a))", 1280),
         ("CREATE TABLE t (a INT, b INT, PRIMARY KEY (a)) PARTITION BY KEY (b)", 1503),
         ("CREATE TABLE t (a INT, b INT, PRIMARY KEY (a)) PARTITION BY KEY (c)", 1488),
-        ("CREATE TABLE t (a INT) PARTITION BY HASH (a)", 1235),
+        ("CREATE TABLE t (a INT) PARTITION BY HASH (b)", 1054),
         ("CREATE TABLE t (a INT) ENGINE=Nonsense", 1286),
         ("CREATE TABLE t (a VARCHAR(10) COLLATE klingon_ci)", 1273),
         ("CREATE TABLE t (a ENUM('x', 'X '))", 1291),
@@ -387,7 +387,7 @@ fn names_and_numbers_of_columns_have_limits() {
     t.code("SELECT 'a' COLLATE latin1_swedish_ci", 1253);
 }
 
-/// What is said of partitions is checked and shown again, and changes nothing.
+/// What is said of partitions is checked and shown again.
 #[test]
 fn declared_partitions_are_shown() {
     let server = server();
@@ -417,7 +417,19 @@ fn declared_partitions_are_shown() {
     }
     t.expect(
         "SELECT TABLE_NAME, PARTITION_METHOD FROM information_schema.PARTITIONS WHERE TABLE_SCHEMA = 'test' ORDER BY 1",
-        &["a|KEY", "b|LINEAR KEY", "c|KEY", "d|LINEAR KEY", "e|LINEAR KEY"],
+        &[
+            "a|KEY",
+            "a|KEY",
+            "a|KEY",
+            "a|KEY",
+            "b|LINEAR KEY",
+            "b|LINEAR KEY",
+            "c|KEY",
+            "d|LINEAR KEY",
+            "d|LINEAR KEY",
+            "e|LINEAR KEY",
+            "e|LINEAR KEY",
+        ],
     );
     t.expect(
         "SELECT CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_NAME IN ('a', 'e') ORDER BY TABLE_NAME",
@@ -428,13 +440,53 @@ fn declared_partitions_are_shown() {
         ("(id) PARTITIONS 8193", 1499),
         ("(id) PARTITIONS 3 (PARTITION x, PARTITION y)", 1064),
         ("(id) (PARTITION x, PARTITION X)", 1517),
-        ("(id) (PARTITION x COMMENT = 'c')", 1235),
-        ("(id) (PARTITION x MAX_ROWS = 5)", 1235),
         ("ALGORITHM = 3 (id)", 1064),
     ] {
         t.code(&format!("CREATE TABLE f (id INT PRIMARY KEY) PARTITION BY KEY {clause}"), code);
     }
     t.ok("CREATE TABLE f (id INT PRIMARY KEY) PARTITION BY KEY (id) PARTITIONS 8192");
+}
+
+/// What other statements say of tables that are, or were to be, partitioned.
+#[test]
+fn around_partitions() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE h (a INT, b INT) PARTITION BY HASH (a) PARTITIONS 2");
+    t.code("ALTER TABLE h DROP COLUMN a", 3855);
+    t.code("ALTER TABLE h RENAME COLUMN a TO z", 3855);
+    t.code("ALTER TABLE h MODIFY a DATE", 1659);
+    t.code("ALTER TABLE h ADD UNIQUE (b)", 1503);
+    t.code("ALTER TABLE h ADD FOREIGN KEY (b) REFERENCES p (id)", 1506);
+    t.code("CREATE TEMPORARY TABLE h2 LIKE h", 1562);
+    t.code("CREATE TABLE child (a INT, FOREIGN KEY (a) REFERENCES h (a))", 1506);
+    t.code("ALTER TABLE h DROP PARTITION p0", 1512);
+    t.code("ALTER TABLE h PARTITION BY RANGE (a)", 1492);
+    t.ok("CREATE TABLE plain (id INT PRIMARY KEY, b INT)");
+    t.code("ALTER TABLE plain REMOVE PARTITIONING", 1505);
+    t.code("ALTER TABLE plain DROP PARTITION p0", 1505);
+    t.code("ALTER TABLE plain PARTITION BY HASH (zz)", 1054);
+    t.ok("CREATE TABLE child (a INT, FOREIGN KEY (a) REFERENCES plain (id))");
+    t.code("ALTER TABLE child PARTITION BY HASH (a)", 1506);
+    // Rows that are spread otherwise are written again.
+    t.ok("CREATE TABLE spread (a INT, b INT, PRIMARY KEY (a, b))");
+    t.ok("INSERT INTO spread VALUES (1, 1), (1, 2), (2, 1)");
+    t.ok("ALTER TABLE spread PARTITION BY KEY (b)");
+    assert!(t.run("SHOW CREATE TABLE spread").ends_with("/*!50100 PARTITION BY KEY (`b`) */"));
+    t.expect("SELECT * FROM spread ORDER BY a, b", &["1|1", "1|2", "2|1"]);
+    t.ok("ALTER TABLE spread REMOVE PARTITIONING");
+    assert!(!t.run("SHOW CREATE TABLE spread").contains("PARTITION"));
+    t.expect("SELECT b FROM spread WHERE a = 1 AND b = 2", &["2"]);
+    t.ok("CREATE TEMPORARY TABLE own (id INT)");
+    t.code("ALTER TABLE own PARTITION BY HASH (id)", 1562);
+    t.ok("SET foreign_key_checks = 0");
+    t.ok("CREATE TABLE early (a INT, FOREIGN KEY (a) REFERENCES late (id))");
+    t.code("CREATE TABLE late (id INT PRIMARY KEY) PARTITION BY HASH (id)", 1506);
+    t.expect(
+        "SELECT PARTITION_NAME, PARTITION_METHOD, PARTITION_EXPRESSION, PARTITION_DESCRIPTION, NODEGROUP FROM information_schema.PARTITIONS WHERE TABLE_NAME = 'h'",
+        &["p0|HASH|`a`|NULL|default", "p1|HASH|`a`|NULL|default"],
+    );
+    t.expect("SELECT CREATE_OPTIONS FROM information_schema.TABLES WHERE TABLE_NAME = 'h'", &["partitioned"]);
 }
 
 #[test]

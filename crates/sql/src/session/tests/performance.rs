@@ -111,6 +111,24 @@ fn rows_count_for_their_tables_and_indexes() {
 }
 
 #[test]
+fn rows_of_user_partitions_count_for_their_table() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE p (id INT PRIMARY KEY, a INT, UNIQUE by_a (a, id)) PARTITION BY HASH (id) PARTITIONS 4");
+    t.ok("INSERT INTO p VALUES (1, 10), (2, 20), (3, 30)");
+    t.run("SELECT * FROM p WHERE id = 1");
+    t.run("SELECT SUM(a) FROM p IGNORE INDEX (by_a)");
+    t.ok("DELETE FROM p WHERE id = 3");
+    let counts = "SELECT COUNT_INSERT, COUNT_DELETE, COUNT_FETCH > 3 FROM performance_schema.table_io_waits_summary_by_table WHERE OBJECT_NAME = 'p'";
+    t.expect(counts, &["3|1|1"]);
+    t.ok("ALTER TABLE p ALTER COLUMN a SET DEFAULT 7");
+    t.ok("INSERT INTO p (id) VALUES (5)");
+    t.expect(counts, &["4|1|1"]);
+    t.ok("TRUNCATE performance_schema.table_io_waits_summary_by_table");
+    t.expect(counts, &["0|0|0"]);
+}
+
+#[test]
 fn waits_for_row_locks_are_shown() {
     let server = server();
     let (mut a, mut b, mut c) = (server.session(), server.session(), server.session());

@@ -152,14 +152,16 @@ fn plan(client: &mut Client) -> Work {
             return Work::Alter(table, new);
         }
         8..=10 if new.columns.len() > FIXED => {
-            new.columns.remove(rng.random_range(FIXED..new.columns.len()));
+            let dropped = rng.random_range(FIXED..new.columns.len());
+            new.columns.remove(dropped);
             return Work::Alter(table, new);
         }
         11 | 12 => IndexKind::Unique,
         _ => IndexKind::Ordered,
     };
     if new.indexes.len() > 3 || new.indexes.len() > 1 && rng.random_bool(0.3) {
-        new.indexes.remove(rng.random_range(1..new.indexes.len()));
+        let dropped = rng.random_range(1..new.indexes.len());
+        new.indexes.remove(dropped);
         return Work::Alter(table, new);
     }
     let parts: &[usize] = match (kind, rng.random_bool(0.5)) {

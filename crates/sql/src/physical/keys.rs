@@ -29,7 +29,7 @@ impl KeyRange {
 }
 
 /// The end of the keys that begin with `key`.
-pub(super) fn successor(key: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn successor(key: &[u8]) -> Option<Vec<u8>> {
     let mut key = key.to_vec();
     prefix_successor(&mut key).then_some(key)
 }
@@ -184,7 +184,7 @@ pub(crate) fn ranges(
 }
 
 /// The keys that meet a condition on the parts.
-pub(super) fn condition_ranges(
+pub(crate) fn condition_ranges(
     parts: &[KeyPart],
     condition: &KeyCondition,
     row: &Joined<'_>,

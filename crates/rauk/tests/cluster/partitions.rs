@@ -1,0 +1,116 @@
+//! A user's partitioned tables over several real nodes: rows that every node writes and reads, partitions that come and go by statements of one node while the others use the table, a node
+//! that is killed and comes back, and definitions that are there after all have been killed.
+//!
+//! A node of a busy machine may lose its lease and start anew: statements may be run twice, and what nodes show is waited for.
+
+use crate::common::cluster::{Node, all_in_one, insist_on, restart_all, until, until_healthy};
+use crate::common::run;
+
+/// Waits until every node answers so.
+fn all_say(nodes: &[Node], sql: &str, lines: &[&str]) {
+    for node in nodes {
+        let mut last = Vec::new();
+        let began = std::time::Instant::now();
+        while last != lines {
+            assert!(began.elapsed() < crate::common::cluster::PATIENCE, "{sql}: {last:?} and not {lines:?}");
+            last = run(&mut node.connect(), sql);
+        }
+    }
+}
+
+/// How many rows each partition has.
+fn have(nodes: &[Node], partitions: &[(&str, &str)]) {
+    for (name, rows) in partitions {
+        all_say(nodes, &format!("SELECT COUNT(*) FROM d.t PARTITION ({name})"), &[rows]);
+    }
+}
+
+#[test]
+fn partitions_are_the_same_on_every_node() {
+    let root = tempfile::tempdir().unwrap();
+    let mut nodes = all_in_one(root.path(), 3, "2");
+    until_healthy(&nodes[0], 3);
+    insist_on(
+        &nodes[0],
+        &[
+            "CREATE DATABASE IF NOT EXISTS d",
+            "CREATE TABLE IF NOT EXISTS d.t (id INT, day DATE, v INT, PRIMARY KEY (id, day), UNIQUE KEY u (v, day), KEY (v)) \
+             PARTITION BY RANGE (TO_DAYS(day)) (PARTITION a VALUES LESS THAN (TO_DAYS('2020-01-01')), \
+             PARTITION b VALUES LESS THAN (TO_DAYS('2021-01-01')), PARTITION c VALUES LESS THAN (TO_DAYS('2022-01-01')))",
+        ],
+    );
+    for (number, node) in nodes.iter().enumerate() {
+        let year = 2019 + number;
+        let rows: Vec<String> = (0..40).map(|id| format!("({}, '{year}-06-01', {id})", number * 100 + id)).collect();
+        insist_on(node, &[&format!("INSERT IGNORE INTO d.t VALUES {}", rows.join(", "))]);
+    }
+    have(&nodes, &[("a", "40"), ("b", "40"), ("c", "40")]);
+    all_say(&nodes, "SELECT COUNT(*), SUM(v) FROM d.t WHERE day >= '2020-01-01'", &["80 | 1560"]);
+    all_say(&nodes, "SELECT id FROM d.t WHERE v = 7 ORDER BY day", &["7", "107", "207"]);
+    all_say(&nodes, "SELECT v FROM d.t WHERE id = 103 AND day = '2020-06-01'", &["3"]);
+    all_say(&nodes, "INSERT INTO d.t VALUES (1, '2025-01-01', 1)", &["error 1526"]);
+    all_say(&nodes, "INSERT INTO d.t VALUES (900, '2020-06-01', 3)", &["error 1062"]);
+    // Rows move between partitions, whoever leads them.
+    insist_on(&nodes[1], &["UPDATE d.t SET day = '2021-03-01' WHERE day < '2020-01-01' AND v < 10"]);
+    insist_on(&nodes[2], &["DELETE FROM d.t PARTITION (b) WHERE v >= 30"]);
+    have(&nodes, &[("a", "30"), ("b", "30"), ("c", "50")]);
+
+    // What one node does with partitions all see.
+    insist_on(&nodes[2], &["ALTER TABLE d.t ADD PARTITION IF NOT EXISTS (PARTITION e VALUES LESS THAN MAXVALUE)"]);
+    for (number, node) in nodes.iter().enumerate() {
+        let id = 500 + number;
+        insist_on(node, &[&format!("INSERT IGNORE INTO d.t VALUES ({id}, '2025-01-01', {id})")]);
+    }
+    insist_on(&nodes[0], &["ALTER TABLE d.t DROP PARTITION IF EXISTS a"]);
+    insist_on(&nodes[1], &["ALTER TABLE d.t TRUNCATE PARTITION b"]);
+    all_say(&nodes, "SELECT COUNT(*) FROM d.t PARTITION (a)", &["error 1735"]);
+    have(&nodes, &[("b", "0"), ("c", "50"), ("e", "3")]);
+    let reorganize = "ALTER TABLE d.t REORGANIZE PARTITION c, e INTO (PARTITION f VALUES LESS THAN (TO_DAYS('2021-04-01')), \
+                      PARTITION g VALUES LESS THAN MAXVALUE)";
+    // It is done once: c is gone then.
+    until("c and e are f and g", || {
+        matches!(&run(&mut nodes[0].connect(), reorganize)[0][..], "ok 0" | "ok 53" | "error 1507")
+    });
+    have(&nodes, &[("b", "0"), ("f", "10"), ("g", "43")]);
+
+    // A node that is killed has it all when it is back, and so have all when all were killed.
+    nodes[2].kill();
+    insist_on(
+        &nodes[0],
+        &["INSERT IGNORE INTO d.t VALUES (600, '2020-02-02', 600)", "ALTER TABLE d.t DROP PARTITION IF EXISTS g"],
+    );
+    nodes[2].restart();
+    until_healthy(&nodes[0], 3);
+    have(&nodes, &[("b", "1"), ("f", "10")]);
+
+    // A partition and a table change places.
+    insist_on(
+        &nodes[1],
+        &[
+            "CREATE TABLE IF NOT EXISTS d.x (id INT, day DATE, v INT, PRIMARY KEY (id, day), UNIQUE KEY u (v, day), KEY (v))",
+            "INSERT IGNORE INTO d.x VALUES (700, '2020-03-03', 700), (701, '2020-03-04', 701)",
+        ],
+    );
+    let placed = |node: &Node| run(&mut node.connect(), "SELECT id FROM d.x ORDER BY id");
+    until("partition b and x have changed places", || {
+        placed(&nodes[2]) == ["600"] || {
+            run(&mut nodes[2].connect(), "ALTER TABLE d.t EXCHANGE PARTITION b WITH TABLE d.x");
+            false
+        }
+    });
+    all_say(&nodes, "SELECT id FROM d.x WHERE v = 600", &["600"]);
+    all_say(&nodes, "SELECT id FROM d.t PARTITION (b) WHERE v > 690 ORDER BY v", &["700", "701"]);
+    insist_on(&nodes[0], &["INSERT IGNORE INTO d.x VALUES (602, '2020-05-05', 602)", "DELETE FROM d.t WHERE id = 701"]);
+    all_say(&nodes, "SELECT id FROM d.x ORDER BY id", &["600", "602"]);
+    have(&nodes, &[("b", "1"), ("f", "10")]);
+    nodes.iter_mut().for_each(Node::kill);
+    restart_all(&mut nodes);
+    until_healthy(&nodes[0], 3);
+    have(&nodes, &[("b", "1"), ("f", "10")]);
+    until("it has no partitions", || {
+        matches!(&run(&mut nodes[1].connect(), "ALTER TABLE d.t REMOVE PARTITIONING")[0][..], "ok 11" | "error 1505")
+    });
+    all_say(&nodes, "SELECT COUNT(*), SUM(v) FROM d.t", &["11 | 745"]);
+    all_say(&nodes, "SELECT id FROM d.x ORDER BY id", &["600", "602"]);
+    insist_on(&nodes[2], &["DROP TABLE IF EXISTS d.t, d.x"]);
+}
