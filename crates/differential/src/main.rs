@@ -2,9 +2,11 @@
 
 use clap::Parser;
 use rauk_differential::campaign::{self, Plan};
-use rauk_differential::run::{Pair, servers};
+use rauk_differential::partitioned;
+use rauk_differential::run::Pair;
+use rauk_differential::run::servers::{self, Rauk};
 use rauk_differential::tree::feature::Features;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -44,6 +46,9 @@ struct Arguments {
     /// MariaDB against a MariaDB that plans in other ways: judges the generator.
     #[arg(long)]
     against_itself: bool,
+    /// Tables with partitions against the same without, on Rauk alone, which is killed now and then.
+    #[arg(long)]
+    partitioned: bool,
     /// Rauk's binary; without it, the one beside this program.
     #[arg(long)]
     rauk: Option<PathBuf>,
@@ -83,9 +88,27 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     servers::end_with_this_process().map_err(|e| e.to_string())?;
     let beside = || std::env::current_exe().ok().map(|program| program.with_file_name("rauk"));
     let program = arguments.rauk.clone().or_else(beside).ok_or("where is rauk? --rauk PATH")?;
+    if arguments.partitioned {
+        return run_partitioned(&plan, &program);
+    }
     let pair = if arguments.against_itself { Pair::start_twins() } else { Pair::start(&program) };
     let mut pair = pair.map_err(|e| e.to_string())?;
     let summary = campaign::run(&plan, &mut pair, |finding| println!("{finding}")).map_err(|e| e.to_string())?;
+    println!("{summary}");
+    Ok(summary.findings.is_empty())
+}
+
+fn run_partitioned(plan: &Plan, program: &Path) -> Result<bool, String> {
+    let mut rauk = Rauk::start_durable(program).map_err(|e| e.to_string())?;
+    let plan = partitioned::Plan {
+        first_seed: plan.first_seed,
+        seeds: plan.seeds,
+        steps: plan.statements,
+        limit: plan.limit,
+        findings: plan.findings,
+        verbose: plan.verbose,
+    };
+    let summary = partitioned::run(&plan, &mut rauk, |finding| println!("{finding}")).map_err(|e| e.to_string())?;
     println!("{summary}");
     Ok(summary.findings.is_empty())
 }

@@ -5,7 +5,8 @@
 
 use super::Error;
 use mysql::{Conn, Opts, OptsBuilder};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{self, SigSet, Signal};
+use nix::unistd::Pid;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -70,6 +71,19 @@ impl Process {
         let child = command.spawn()?;
         running.push((Some(child.id()), directory.path().to_path_buf()));
         Ok(Process { child, directory })
+    }
+
+    /// Another process in the place of this one, which is killed.
+    fn respawn(&mut self, command: &mut Command) -> std::io::Result<()> {
+        let mut running = RUNNING.lock().expect("nobody panics with it");
+        let own = running.iter_mut().find(|(_, directory)| directory == self.directory.path());
+        let (pid, _) = own.expect("it is in the list until it is dropped");
+        self.child.kill()?;
+        self.child.wait()?;
+        *pid = None;
+        self.child = command.spawn()?;
+        *pid = Some(self.child.id());
+        Ok(())
     }
 }
 
@@ -149,47 +163,61 @@ impl MariaDb {
 
 pub struct Rauk {
     program: PathBuf,
+    options: &'static [&'static str],
     port: u16,
-    _process: Process,
+    process: Process,
 }
+
+/// Its data is worth nothing after a crash.
+const FAST: &[&str] = &["--durability", "relaxed", "--log-level", "warn"];
+
+/// What it has acknowledged outlives it. Logs and checkpoints are small, so that recovery meets several of each; that it
+/// undoes what a crash has cut off is no warning here.
+const DURABLE: &[&str] =
+    &["--durability", "fsync", "--redo-segment", "1MiB", "--checkpoint-redo", "1MiB", "--log-level", "error"];
 
 impl Rauk {
     pub fn start(program: &Path) -> Result<Rauk, Error> {
+        Self::start_with(program, FAST)
+    }
+
+    /// For tests that kill it ([`Rauk::crash`]).
+    pub fn start_durable(program: &Path) -> Result<Rauk, Error> {
+        Self::start_with(program, DURABLE)
+    }
+
+    fn start_with(program: &Path, options: &'static [&'static str]) -> Result<Rauk, Error> {
         let directory = Process::directory()?;
-        let mut command = Command::new(program);
-        // Nothing of the caller's environment may configure the server.
-        for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RAUK_")) {
-            command.env_remove(name);
-        }
-        command.arg("start").arg("--data-dir").arg(directory.path().join("data"));
-        command.args(["--mysql-port", "0", "--http-port", "0", "--native-port", "0", "--durability", "relaxed"]);
-        command.args(["--memory-limit", "1GiB", "--log-level", "warn"]);
-        let failed = |cause: String| Error::Start { what: "rauk", cause: format!("{}: {cause}", program.display()) };
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut command = command(program, directory.path(), options);
         let process = Process::spawn(&mut command, directory);
-        let mut process = process.map_err(|e| failed(format!("{e}; build it: cargo build -p rauk")))?;
-        let mut lines = BufReader::new(process.child.stdout.take().expect("standard output is piped")).lines();
-        let port = loop {
-            match lines.next() {
-                Some(Ok(line)) => {
-                    if let Some(port) = port_of_ready_line(&line) {
-                        break port;
-                    }
-                }
-                _ => {
-                    return Err(failed("it ended before it was ready; its own message is above".into()));
-                }
-            }
-        };
-        // The pipe must not fill.
-        std::thread::spawn(move || lines.for_each(drop));
-        Ok(Rauk { program: program.to_path_buf(), port, _process: process })
+        let mut process = process.map_err(|e| failed(program, format!("{e}; build it: cargo build -p rauk")))?;
+        let port = wait_until_ready(program, &mut process.child)?;
+        Ok(Rauk { program: program.to_path_buf(), options, port, process })
     }
 
     /// Another process on an empty directory, in the place of one that has ended or hangs.
     pub fn restart(&mut self) -> Result<(), Error> {
-        *self = Rauk::start(&self.program.clone())?;
+        *self = Rauk::start_with(&self.program.clone(), self.options)?;
         Ok(())
+    }
+
+    /// Kills the process, if it is still there, and starts another on the same directory.
+    pub fn crash(&mut self) -> Result<(), Error> {
+        let mut command = command(&self.program, self.process.directory.path(), self.options);
+        self.process.respawn(&mut command).map_err(|e| failed(&self.program, e.to_string()))?;
+        self.port = wait_until_ready(&self.program, &mut self.process.child)?;
+        Ok(())
+    }
+
+    /// Kills the process after this time, from another thread. [`Rauk::crash`] is to follow when that thread has ended:
+    /// until then nobody waits for the process, so that its number is no other's.
+    pub fn kill_after(&self, delay: Duration) -> std::thread::JoinHandle<()> {
+        let pid = Pid::from_raw(self.process.child.id().try_into().expect("a process number"));
+        std::thread::spawn(move || {
+            std::thread::sleep(delay);
+            // It may have ended by itself.
+            let _ = signal::kill(pid, Signal::SIGKILL);
+        })
     }
 
     pub fn connect(&self) -> Result<Conn, mysql::Error> {
@@ -197,6 +225,43 @@ impl Rauk {
         let options = options.prefer_socket(false).tcp_nodelay(true);
         Conn::new(Opts::from(options.read_timeout(Some(PATIENCE)).write_timeout(Some(PATIENCE))))
     }
+}
+
+fn failed(program: &Path, cause: String) -> Error {
+    Error::Start { what: "rauk", cause: format!("{}: {cause}", program.display()) }
+}
+
+fn command(program: &Path, directory: &Path, options: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    // Nothing of the caller's environment may configure the server.
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RAUK_")) {
+        command.env_remove(name);
+    }
+    command.arg("start").arg("--data-dir").arg(directory.join("data"));
+    command.args(["--mysql-port", "0", "--http-port", "0", "--native-port", "0"]).args(options);
+    command.args(["--memory-limit", "1GiB"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
+
+/// Gives the port of MySQL's protocol.
+fn wait_until_ready(program: &Path, child: &mut Child) -> Result<u16, Error> {
+    let mut lines = BufReader::new(child.stdout.take().expect("standard output is piped")).lines();
+    let port = loop {
+        match lines.next() {
+            Some(Ok(line)) => {
+                if let Some(port) = port_of_ready_line(&line) {
+                    break port;
+                }
+            }
+            _ => {
+                return Err(failed(program, "it ended before it was ready; its own message is above".into()));
+            }
+        }
+    };
+    // The pipe must not fill.
+    std::thread::spawn(move || lines.for_each(drop));
+    Ok(port)
 }
 
 /// `rauk is ready: mysql on 127.0.0.1:3306, …`

@@ -21,4 +21,5 @@ mod native_bad_input;
 mod native_port;
 mod online_ddl;
 mod output;
+mod partitioned;
 mod process;
