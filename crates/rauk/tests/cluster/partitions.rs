@@ -1,7 +1,7 @@
 //! A user's partitioned tables over several real nodes: rows that every node writes and reads, partitions that come and go by statements of one node while the others use the table, a node
 //! that is killed and comes back, and definitions that are there after all have been killed.
 //!
-//! On a busy machine the lease of a node may end, and the node starts anew: statements may be run twice, and what nodes show is waited for.
+//! On a busy machine the lease of a node may expire, and the node restarts: statements may be run twice, and what nodes show is waited for.
 
 use crate::common::cluster::{Node, all_in_one, insist_on, restart_all, until, until_healthy};
 use crate::common::run;
