@@ -46,8 +46,9 @@ impl Database {
         made.iter().for_each(|table| building.make(table));
         building.step(JobStep::Filling)?;
         let info = redefined(old, new.clone());
-        let is_made = |table: &Arc<TableInfo>| made.iter().any(|made| made.id == table.schema.id);
-        info.beneath().filter(|table| is_made(table)).for_each(|table| node.tables.publish_hidden(table.clone()));
+        let ids: BTreeSet<TableId> = made.iter().map(|table| table.id).collect();
+        let is_made = |table: &&Arc<TableInfo>| ids.contains(&table.schema.id);
+        info.beneath().filter(is_made).for_each(|table| node.tables.publish_hidden(table.clone()));
         let rows = wait.unless_killed(move_rows(node, old, &info, &mut Patience::default())).await?;
         building.filled().await?;
         building.switch(Vec::new(), Vec::new(), vec![new.clone()])?;
@@ -74,6 +75,10 @@ pub(super) fn made(old: &TableInfo, new: &Arc<TableSchema>) -> Vec<Arc<TableSche
     physical(new).into_iter().filter(|table| !had.contains(&table.id)).collect()
 }
 
+fn leaves_of(table: &TableInfo) -> &[Arc<TableInfo>] {
+    table.parts.as_deref().expect("a partitioned table").leaves()
+}
+
 /// Rows of the leaves that `new` has not go into those that it alone has.
 pub(super) async fn move_rows(
     node: &Arc<Node>,
@@ -81,13 +86,13 @@ pub(super) async fn move_rows(
     new: &Arc<TableInfo>,
     patience: &mut Patience,
 ) -> Result<u64, NodeError> {
-    let leaves = |table: &TableInfo| table.parts.as_ref().map_or(Vec::new(), |parts| parts.leaves().to_vec());
-    let (before, after) = (leaves(old), leaves(new));
-    let has = |leaves: &[Arc<TableInfo>], leaf: &Arc<TableInfo>| leaves.iter().any(|l| l.schema.id == leaf.schema.id);
-    let marks: Vec<bool> = after.iter().map(|leaf| !has(&before, leaf)).collect();
+    let (before, after) = (leaves_of(old), leaves_of(new));
+    let ids = |leaves: &[Arc<TableInfo>]| -> BTreeSet<TableId> { leaves.iter().map(|leaf| leaf.schema.id).collect() };
+    let (had, has) = (ids(before), ids(after));
+    let marks: Vec<bool> = after.iter().map(|leaf| !had.contains(&leaf.schema.id)).collect();
     let into = TableHandle::new(new.clone()).with_leaves(marks.into());
     let mut rows = 0;
-    for leaf in before.iter().filter(|leaf| !has(&after, leaf)) {
+    for leaf in before.iter().filter(|leaf| !has.contains(&leaf.schema.id)) {
         rows += copy_rows(node, leaf, &into, &mut |row| Ok(row.to_vec()), patience).await?.rows;
     }
     Ok(rows)
