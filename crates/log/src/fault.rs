@@ -49,6 +49,8 @@ pub const ALL: &[&str] = &[
     "node.ddl.cluster.locked",
     "node.ddl.cluster.locked_again",
     "node.ddl.cluster.open",
+    "node.ddl.copy",
+    "node.ddl.copy_again",
     "node.ddl.index",
     "node.ddl.step",
     "node.ddl.validate",

@@ -1,4 +1,4 @@
-//! Models of the twelve protocols on which the cluster's promises rest, small enough that a checker visits every
+//! Models of the thirteen protocols on which the cluster's promises rest, small enough that a checker visits every
 //! state: a development tool, nothing depends on it.
 //!
 //! * [`commit_takeover`]: a transaction over two participants, with crashes, promotions and competing take-overs.
@@ -13,6 +13,7 @@
 //! * [`comparison`]: digests of rows that replicas tell at one entry.
 //! * [`foreign_keys`]: inserts of child rows against deletes of their parents.
 //! * [`new_foreign_key`]: a foreign key that is validated beside writers.
+//! * [`table_copy`]: a table that is copied into a new form beside writers.
 //!
 //! Each says what it stands for, what it leaves out, which sizes were exhausted, and which rules of the design it
 //! confirmed, sharpened or replaced. Each has *mutations*: safeguards that are switched off one at a time. A test shows
@@ -38,3 +39,4 @@ pub mod in_sync;
 pub mod large_chunks;
 pub mod least_timestamp;
 pub mod new_foreign_key;
+pub mod table_copy;

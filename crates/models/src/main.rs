@@ -8,7 +8,7 @@ use clap::{Parser, ValueEnum};
 use rauk_models::check::{self, Seen, Settles};
 use rauk_models::{
     bucket_move, commit_takeover, comparison, cuts, follower_reads, foreign_keys, group_entry, group_split, in_sync,
-    large_chunks, least_timestamp, new_foreign_key,
+    large_chunks, least_timestamp, new_foreign_key, table_copy,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -21,6 +21,7 @@ enum Name {
     FollowerReads,
     ForeignKeys,
     NewForeignKey,
+    TableCopy,
     GroupEntry,
     BucketMove,
     GroupSplit,
@@ -94,6 +95,12 @@ fn main() -> ExitCode {
         for (has_child, failures) in new_foreign_key::sizes(options.large).into_iter().skip(options.skip) {
             let model = new_foreign_key::NewForeignKey { has_child, failures, mutation: None };
             holds &= safe(&format!("child {has_child} {failures}"), model, options.threads);
+        }
+    }
+    if wanted(Name::TableCopy) {
+        for (has_row, failures) in table_copy::sizes(options.large).into_iter().skip(options.skip) {
+            let model = table_copy::TableCopy { has_row, failures, mutation: None };
+            holds &= safe(&format!("row {has_row} {failures}"), model, options.threads);
         }
     }
     if wanted(Name::GroupEntry) {

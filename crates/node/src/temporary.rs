@@ -9,7 +9,7 @@
 //! tables of a session have a limit of their own, because nobody but the session can drop them.
 
 use crate::database::{Database, TableHandle};
-use crate::ddl::{Convert, Look, alter};
+use crate::ddl::{Convert, Copying, Look, look_at_rows};
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::table::TableInfo;
@@ -90,11 +90,12 @@ impl Database {
         let rows = old.info().own.as_ref().expect("a temporary table");
         let info = self.node.make_temporary(new, rows.budget());
         if let Some(look) = look {
-            alter::look_at_rows(&self.node, old.info(), look).await?;
+            look_at_rows(&self.node, old.info(), look).await?;
         }
-        let copied =
-            alter::copy_rows(&self.node, old.info(), &TableHandle::new(info.clone()), convert, &mut Default::default())
-                .await?;
+        let (into, mut patience) = (TableHandle::new(info.clone()), Default::default());
+        let mut copying = Copying::new(&self.node, old.info(), into, None, convert, &mut patience);
+        copying.pass().await?;
+        let copied = copying.copied;
         let given = old.info().shared.auto_increment.peek() - 1;
         info.shared.auto_increment.observe(given.max(copied.highest), &self.node.log)?;
         old.drop_temporary();

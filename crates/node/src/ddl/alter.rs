@@ -3,37 +3,34 @@
 //! [`Database::alter_table`] changes columns and indexes and copies no row: rows keep the layout they were written
 //! with, and read as the new definition says. New ordered indexes are filled while the table is used
 //! ([`super::online`]). [`Database::rewrite_table`] is for what changes stored values or where they live (column types,
-//! primary key, distribution): it fills a new table and puts it in the old one's place. Before the switch the new
-//! table's AUTO_INCREMENT counter goes above every number in it.
+//! primary key, distribution, partitions): it fills a new table, while the old one is used where that can be so
+//! ([`super::copying`]), and puts it in the old one's place. Before the switch the new table's AUTO_INCREMENT counter goes
+//! above every number in it.
 
-use super::build::{self, Building, FILL_ROWS, Patience, Reader, duplicate_entry};
+use super::build::{self, Building, Patience};
 use super::cluster::{self, Place};
+use super::copying::{self, Convert, Copying, Look, look_at_rows, tables_with_rows};
 use super::online::{Work, building_definition};
+use super::progress::RowWork;
 use super::tables::ids_of_new;
 use super::{Exclusive, entering, foreign, validating};
 use crate::commit::group::yield_once;
 use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
 use crate::executor::Class;
-use crate::locks::metadata::DdlWait;
+use crate::locks::metadata::{DdlWait, Meanwhile};
 use crate::node::Node;
 use crate::table::building::{Building as KeptByWriters, notes_schema};
 use crate::table::{TableInfo, entries};
-use crate::transaction::InsertOutcome;
 use rauk_kernel::budget::Purpose;
 use rauk_kernel::{RowId, Stop};
 use rauk_manage::JobStep;
-use rauk_types::{ForeignKey, IndexId, MysqlError, RowLayout, TableId, TableSchema, Value};
+use rauk_types::{ForeignKey, IndexId, RowLayout, TableId, TableSchema};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Rows put into a new ordered index in one hold of a partition.
 const INDEX_SLICE: usize = 64;
-
-/// Turns a row of the old table, one value a column, into one of the new.
-pub type Convert<'a> = dyn FnMut(&[Value]) -> Result<Vec<Value>, MysqlError> + Send + 'a;
-
-/// Sees a row of the old table before any row is converted.
-pub type Look<'a> = dyn FnMut(&[Value]) + Send + 'a;
 
 impl Database {
     /// Changes a definition: the caller gives the wanted columns (kept ones with their ids) and indexes (kept ones with their ids and index tables);
@@ -97,16 +94,16 @@ impl Database {
         }
         for index in new.indexes.iter().filter(|i| i.has_entries()) {
             if !old.schema.index(index.id).is_some_and(|i| i.has_entries()) {
-                wait.unless_killed(build_ordered(node, &new, index.id)).await?;
+                wait.unless_killed(build_ordered(node, &new, index.id, wait)).await?;
             }
         }
         let mut patience = Patience::with_users(wait.limit);
         match &kept {
-            Some(kept) => wait.unless_killed(entering::fill(node, old, kept, &mut patience)).await?,
+            Some(kept) => wait.unless_killed(entering::fill(node, old, kept, &mut patience, wait)).await?,
             None if fresh.is_empty() => {}
             None => {
                 let uniques: Vec<_> = info.uniques.iter().filter(|u| fresh.contains(&u.id)).collect();
-                let filled = build::fill_uniques(node, &info, &info.schema, &uniques, &mut patience);
+                let filled = build::fill_uniques(node, &info, &info.schema, &uniques, &mut patience, wait);
                 wait.unless_killed(filled).await?;
             }
         }
@@ -167,17 +164,22 @@ impl Database {
         if let Some(cluster) = node.cluster() {
             return cluster::rewrite_table(Place { node, cluster }, old.info(), new, wait, look, convert).await;
         }
+        let wait = wait.under_locks();
         let mut new = new;
         let beside = || foreign::beside(node, old.info(), &new);
         let held = Exclusive::lock_with(node, Some(old.info().clone()), beside, wait).await?;
-        let old = &held.tables[0];
+        let old = &held.tables[0].clone();
         let children = follow(node, old, &mut new, wait)?;
-        let builds = ids_of_new(&new);
+        let added = added_keys(&old.schema, &new, wait);
+        let is_online = look.is_none() && added.is_empty() && copies_online(&old.schema, &new, wait);
+        let builds = ids_of_new(&new) + usize::from(is_online);
         let what = format!("ALTER TABLE {}.{}", new.database, new.name);
         let mut building = Building::start(node, what, old.schema.id, builds)?;
         let mut reserved = building.job.builds.clone().into_iter();
-        let schemas = Node::complete(new, || reserved.next().expect("one for each table was reserved"));
+        let mut ids = || reserved.next().expect("one for each table was reserved");
+        let schemas = Node::complete(new, &mut ids);
         schemas.iter().for_each(|s| building.make(s));
+        let kept = is_online.then(|| building.keep_copied(old, &tables_with_rows(old), ids()));
         building.step(JobStep::Filling)?;
         let info = node.info_of_new(schemas[0].clone(), &schemas[1..]);
         for unique in &info.uniques {
@@ -185,21 +187,22 @@ impl Database {
         }
         node.tables.publish_hidden(info.clone());
 
+        let mut work = Work::new(building, held);
         if let Some(look) = look {
             wait.unless_killed(look_at_rows(node, old, look)).await?;
         }
-        let mut patience = Patience::default();
-        let copied =
-            wait.unless_killed(copy_rows(node, old, &TableHandle::new(info.clone()), convert, &mut patience)).await?;
-        let added = added_keys(&old.schema, &info.schema, wait);
+        let mut patience = Patience::with_users(if is_online { wait.limit } else { Duration::ZERO });
+        let copying =
+            Copying::new(node, old, TableHandle::new(info.clone()), kept, convert, &mut patience).telling(wait);
+        let copied = work.copy(copying, wait).await?;
         wait.unless_killed(foreign::validate(node, &info, &info, &added)).await?;
         // The new table's counter is in the log before the switch makes it the table's.
         let given = old.shared.auto_increment.peek() - 1;
         info.shared.auto_increment.observe(given.max(copied.highest), &node.log)?;
         let dropped = old.family().map(|s| s.id).collect();
         let replaced = children.iter().map(|c| c.schema.clone()).collect();
-        building.filled().await?;
-        building.switch(dropped, schemas, replaced)?;
+        work.building().filled().await?;
+        work.building().switch(dropped, schemas, replaced)?;
         children.iter().for_each(|child| node.publish_altered(child));
         let beneath = info.beneath().map(|leaf| &leaf.schema);
         info.family().chain(beneath).for_each(|schema| node.show_in_partitions(schema.id));
@@ -231,6 +234,11 @@ pub(super) fn follow(
     Ok(changed.into_iter().map(info).collect())
 }
 
+/// Whether users go on while rows are copied.
+pub(super) fn copies_online(old: &TableSchema, new: &TableSchema, wait: DdlWait<'_>) -> bool {
+    wait.meanwhile != Meanwhile::Nobody && copying::is_online(old, new)
+}
+
 /// Foreign keys whose rows are to be validated.
 pub(super) fn added_keys(old: &TableSchema, new: &TableSchema, wait: DdlWait<'_>) -> Vec<ForeignKey> {
     // One of the same name may be another.
@@ -244,96 +252,6 @@ pub(super) fn redefined(table: &TableInfo, schema: Arc<TableSchema>) -> Arc<Tabl
         let unique = table.uniques.iter().find(|u| u.entries.schema.id == id);
         unique.expect("a table knows its index tables").entries.clone()
     })
-}
-
-/// Shows all rows of a table that is held alone.
-pub(crate) async fn look_at_rows(
-    node: &Arc<Node>,
-    table: &Arc<TableInfo>,
-    look: &mut Look<'_>,
-) -> Result<(), NodeError> {
-    let mut reader = Reader::new(node, table, &table.schema);
-    let mut values: Vec<Value> = Vec::new();
-    while reader.next().await? {
-        for row in reader.rows() {
-            values.clear();
-            values.extend((0..table.schema.columns.len()).map(|i| row.get(i).to_owned()));
-            look(&values);
-        }
-    }
-    Ok(())
-}
-
-/// What [`copy_rows`] has put into the new table.
-pub(crate) struct Copied {
-    pub rows: u64,
-    /// The highest number in the AUTO_INCREMENT column; 0 without one.
-    pub highest: u64,
-}
-
-/// Puts all rows of a table that is held alone into one that nobody knows yet, each passed through `convert`.
-pub(crate) async fn copy_rows(
-    node: &Arc<Node>,
-    old: &Arc<TableInfo>,
-    new: &TableHandle,
-    convert: &mut Convert<'_>,
-    patience: &mut Patience,
-) -> Result<Copied, NodeError> {
-    let mut reader = Reader::new(node, old, &old.schema);
-    let mut copied = Copied { rows: 0, highest: 0 };
-    let mut pending: Vec<Vec<Value>> = Vec::with_capacity(FILL_ROWS);
-    let mut values: Vec<Value> = Vec::new();
-    while reader.next().await? {
-        pending.clear();
-        for row in reader.rows() {
-            values.clear();
-            values.extend((0..old.schema.columns.len()).map(|i| row.get(i).to_owned()));
-            let mut converted = convert(&values).map_err(NodeError::Refused)?;
-            let number = new.schema().auto_increment.and_then(|at| converted[at].as_ref().as_counted());
-            copied.highest = copied.highest.max(number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0));
-            if new.schema().hidden_key {
-                // Hidden keys are given out anew, so that the new table's counter is above them all.
-                converted.truncate(new.schema().columns.len() - 1);
-                converted.push(Value::Null);
-            }
-            pending.push(converted);
-        }
-        let (mut from, mut most) = (0, pending.len());
-        while from < pending.len() {
-            let to = (from + most).min(pending.len());
-            match insert_rows(node, new, &mut pending[from..to]).await {
-                Ok(None) => from = to,
-                Ok(Some((at, index))) => {
-                    let index = new.schema().index(index).expect("the table's own index");
-                    return Err(duplicate_entry(new.schema(), index, |column| pending[from + at][column].clone()));
-                }
-                // Long rows: fewer at a time.
-                Err(NodeError::TooLarge { .. }) if to - from > 1 => most = (to - from) / 2,
-                Err(error) => patience.again(node, error).await?,
-            }
-        }
-        patience.went_on();
-        copied.rows += pending.len() as u64;
-    }
-    Ok(copied)
-}
-
-/// One transaction: rows go into a table that is being built; gives the first that does not fit and the index that refuses it, and then none is in.
-async fn insert_rows(
-    node: &Arc<Node>,
-    table: &TableHandle,
-    rows: &mut [Vec<Value>],
-) -> Result<Option<(usize, IndexId)>, NodeError> {
-    let mut txn = build::filling(node, table.info());
-    let mut done = vec![false; rows.len()];
-    txn.insert_many(table, rows, &mut done).await?;
-    for (at, row) in rows.iter().enumerate().filter(|(at, _)| !done[*at]) {
-        if let InsertOutcome::Duplicate { index, .. } = txn.insert(table, row).await? {
-            return Ok(Some((at, index)));
-        }
-    }
-    txn.commit_without_waiting().await?;
-    Ok(None)
 }
 
 /// What an altered table is made of.
@@ -429,7 +347,13 @@ fn altered_info(node: &Node, old: &TableInfo, new: &Arc<TableSchema>, made: &[Ar
 }
 
 /// Fills an ordered index in every partition, slice by slice.
-async fn build_ordered(node: &Arc<Node>, table: &TableSchema, index: IndexId) -> Result<(), NodeError> {
+async fn build_ordered(
+    node: &Arc<Node>,
+    table: &TableSchema,
+    index: IndexId,
+    wait: DdlWait<'_>,
+) -> Result<(), NodeError> {
+    wait.begins(RowWork::FillIndex, node.partition_count().into());
     for partition in 0..node.partition_count() {
         build::fault_point("node.ddl.index", node).await?;
         let mut next = Some(RowId(0));
@@ -448,6 +372,7 @@ async fn build_ordered(node: &Arc<Node>, table: &TableSchema, index: IndexId) ->
                 Err(stop) => return Err(NodeError::Fatal(format!("building an index: {stop:?}"))),
             };
         }
+        wait.has_done(1);
     }
     Ok(())
 }

@@ -3,11 +3,13 @@
 //! Rows go in through ordinary transactions of [`BATCH`] rows, so they are in the redo log and in checkpoints like all others, under the ids that the job
 //! has reserved. The base table is held alone meanwhile, so it is read without locks.
 
+use super::progress::RowWork;
 use crate::commit::group::yield_once;
 use crate::error::NodeError;
+use crate::locks::metadata::DdlWait;
 use crate::node::Node;
 use crate::scan::{ScanBatch, ScanCursor, ScanSpec};
-use crate::table::building::Building as KeptByWriters;
+use crate::table::building::{Building as KeptByWriters, notes_schema};
 use crate::table::{TableInfo, TableShared, UniqueIndex};
 use crate::transaction::{Isolation, Transaction, TxnOptions};
 use rauk_log::fault;
@@ -64,6 +66,17 @@ impl Building {
     pub fn keep(&mut self, shared: &Arc<TableShared>, building: Arc<KeptByWriters>) {
         shared.building.set(Some(building.clone()));
         self.kept.push((shared.clone(), building));
+    }
+
+    /// From here on every writer of these tables, which have rows of `old`, notes what it writes, in a table of this id.
+    pub fn keep_copied(&mut self, old: &TableInfo, tables: &[Arc<TableInfo>], id: TableId) -> Arc<KeptByWriters> {
+        let schema = Arc::new(notes_schema(&old.schema, id));
+        self.make(&schema);
+        let notes = self.node.info_of_new(schema, &[]);
+        self.node.tables.publish_hidden(notes.clone());
+        let kept = KeptByWriters::of_copy(&old.schema, notes);
+        tables.iter().for_each(|table| self.keep(&table.shared, kept.clone()));
+        kept
     }
 
     /// Unless it has ended well, its tables are not to go while users may be at them.
@@ -235,7 +248,9 @@ pub(super) async fn fill_uniques(
     schema: &Arc<TableSchema>,
     new: &[&UniqueIndex],
     patience: &mut Patience,
+    wait: DdlWait<'_>,
 ) -> Result<(), NodeError> {
+    wait.begins(RowWork::EnterKeys, node.rows_of(table));
     let primary = schema.key_def(schema.primary());
     let mut reader = Reader::new(node, table, schema);
     let mut entries: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
@@ -265,6 +280,7 @@ pub(super) async fn fill_uniques(
             }
         }
         patience.went_on();
+        wait.has_done(reader.rows().count() as u64);
         yield_once().await;
     }
     Ok(())

@@ -21,10 +21,12 @@
 //! [`super::validating`]'s.
 
 use super::build::{self, Patience, Reader, duplicate_entry};
+use super::progress::RowWork;
 use super::validating::{self, Seen};
 use crate::commit::group::yield_once;
 use crate::database::TableHandle;
 use crate::error::NodeError;
+use crate::locks::metadata::DdlWait;
 use crate::node::Node;
 use crate::table::TableInfo;
 use crate::table::building::{Building, Note};
@@ -49,8 +51,10 @@ pub(super) async fn fill(
     table: &Arc<TableInfo>,
     building: &Building,
     patience: &mut Patience,
+    wait: DdlWait<'_>,
 ) -> Result<(), NodeError> {
     if !building.uniques.is_empty() {
+        wait.begins(RowWork::EnterKeys, node.rows_of(table));
         let primary = building.schema.key_def(building.schema.primary());
         let mut reader = Reader::beside_writers(node, table, &building.schema);
         let mut bases: Vec<Vec<u8>> = Vec::new();
@@ -62,9 +66,10 @@ pub(super) async fn fill(
                 bases.push(base);
             }
             enter_all(node, table, building, &bases, patience).await?;
+            wait.has_done(bases.len() as u64);
         }
     }
-    validating::validate_beside(node, table, building, patience).await?;
+    validating::validate_beside(node, table, building, patience, wait).await?;
     while look_at_notes(node, table, building, patience).await? > FEW {}
     Ok(())
 }
@@ -118,6 +123,7 @@ async fn look_at(
         Note::Left { reference, key, children } => {
             validating::check_left(&mut txn, table, building, reference.into(), key, children).await?
         }
+        Note::Changed { .. } => unreachable!("rows of a table that gets indexes or foreign keys are not copied"),
     };
     validating::end(txn, building, seen).await
 }

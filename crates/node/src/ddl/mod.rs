@@ -16,6 +16,7 @@ pub(crate) mod alter;
 mod build;
 pub mod changes;
 mod cluster;
+mod copying;
 mod entering;
 mod exchange;
 mod foreign;
@@ -23,14 +24,17 @@ mod histograms;
 pub mod locking;
 mod online;
 mod partitions;
+mod progress;
 mod reorganize;
 mod tables;
 pub(crate) mod validating;
 mod views;
 
-pub use alter::{Convert, Look};
 pub(crate) use build::duplicate_entry;
+pub use copying::{Convert, Look, is_online as is_copied_online};
+pub(crate) use copying::{Copying, look_at_rows, tables_with_rows};
 pub use online::is_online;
+pub use progress::{Progress, RowWork, Stage};
 pub use tables::TableName;
 
 use crate::error::NodeError;

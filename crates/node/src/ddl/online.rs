@@ -27,8 +27,9 @@
 
 use super::Exclusive;
 use super::build::Building;
+use super::copying::{Copied, Copying};
 use crate::error::NodeError;
-use crate::locks::metadata::{LOOK, Meanwhile, Turns};
+use crate::locks::metadata::{DdlWait, LOOK, Meanwhile, Turns};
 use crate::node::Node;
 use crate::table::TableInfo;
 use crate::table::relations::ParentIndex;
@@ -105,6 +106,34 @@ impl Work {
     }
 }
 
+impl Work {
+    /// Copies a table that is held alone. Where writers see to it, they are let in meanwhile, and it is held alone again
+    /// at the end.
+    pub async fn copy(&mut self, mut copying: Copying<'_, '_>, wait: DdlWait<'_>) -> Result<Copied, NodeError> {
+        let node = self.building().node().clone();
+        if !self.building().is_kept() {
+            wait.unless_killed(copying.pass()).await?;
+            return Ok(copying.copied);
+        }
+        self.held().let_users_in(wait.meanwhile);
+        wait.unless_killed(copying.pass()).await?;
+        let mut returns = 0;
+        loop {
+            wait.unless_killed(copying.rounds()).await?;
+            // So that little is to be written while nobody gets in.
+            node.group.flush_all().await?;
+            wait.unless_killed(self.held().have_alone_again(&node, wait.limit)).await?;
+            if !wait.unless_killed(copying.is_far_behind(returns)).await? {
+                break;
+            }
+            returns += 1;
+            self.held().let_users_in_again();
+        }
+        wait.unless_killed(copying.last()).await?;
+        Ok(copying.copied)
+    }
+}
+
 impl Drop for Work {
     fn drop(&mut self) {
         let Some((building, mut held)) = self.0.take() else { return };
@@ -150,6 +179,12 @@ impl Exclusive {
         let is_main = |at: usize| at == 0;
         self.tables.iter().enumerate().for_each(|(at, t)| t.shared.lock.reserve(self.readers_only && is_main(at)));
         (self.reserved, self.alone) = (true, false);
+    }
+
+    /// Of tables that were reserved before.
+    fn let_users_in_again(&mut self) {
+        self.tables.iter().for_each(|t| t.shared.lock.end_exclusion());
+        self.alone = false;
     }
 
     /// Of a table that only readers were let in to.

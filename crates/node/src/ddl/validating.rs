@@ -18,8 +18,10 @@
 use super::build::{Patience, Reader, fault_point};
 use super::entering::beside_writers;
 use super::foreign::{all_there, key_of, missing_parent};
+use super::progress::RowWork;
 use crate::commit::group::yield_once;
 use crate::error::NodeError;
+use crate::locks::metadata::DdlWait;
 use crate::node::Node;
 use crate::table::building::{Building, new_keys};
 use crate::table::relations::{ParentIndex, Reference};
@@ -44,7 +46,9 @@ pub(super) async fn validate_beside(
     table: &Arc<TableInfo>,
     building: &Building,
     patience: &mut Patience,
+    wait: DdlWait<'_>,
 ) -> Result<(), NodeError> {
+    wait.begins(RowWork::Validate, node.rows_of(table) * building.references.len() as u64);
     let primary = building.schema.key_def(building.schema.primary());
     for reference in &building.references {
         let key = &building.schema.foreign_keys[reference.number];
@@ -60,6 +64,7 @@ pub(super) async fn validate_beside(
         while reader.next().await? {
             fault_point("node.ddl.validate", node).await?;
             let mut wanted: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+            wait.has_done(reader.rows().count() as u64);
             for row in reader.rows() {
                 let Some(key) = key_of(&row, &reference.columns, &index, &parent) else { continue };
                 let mut base = Vec::new();

@@ -26,6 +26,7 @@
 //! are locked alone already, and *raises* the other mode for its time ([`Way`]): the session's locks stay.
 
 use crate::ddl::locking::TableLocks;
+use crate::ddl::{Progress, RowWork};
 use crate::error::NodeError;
 use crate::runtime::Runtime;
 use crate::table::TableInfo;
@@ -59,6 +60,8 @@ pub struct DdlWait<'a> {
     /// Whether it is refused what would leave rows or definitions without their parents.
     pub foreign_key_checks: bool,
     pub meanwhile: Meanwhile,
+    /// Where the statement tells how far it is.
+    pub progress: Option<&'a Progress>,
     /// What the session of the statement has locked (LOCK TABLES): the statement works on these tables under their locks.
     pub locks: Option<&'a TableLocks>,
 }
@@ -74,7 +77,14 @@ pub enum Meanwhile {
 
 impl From<Duration> for DdlWait<'_> {
     fn from(limit: Duration) -> Self {
-        DdlWait { limit, interrupt: None, foreign_key_checks: true, meanwhile: Meanwhile::All, locks: None }
+        DdlWait {
+            limit,
+            interrupt: None,
+            foreign_key_checks: true,
+            meanwhile: Meanwhile::All,
+            progress: None,
+            locks: None,
+        }
     }
 }
 
@@ -84,6 +94,20 @@ impl DdlWait<'_> {
         match self.locks {
             Some(_) => DdlWait { meanwhile: Meanwhile::Nobody, ..self },
             None => self,
+        }
+    }
+
+    /// The statement begins this; `all`: how much of it there is, about.
+    pub(crate) fn begins(self, work: RowWork, all: u64) {
+        if let Some(progress) = self.progress {
+            progress.begin(work, all);
+        }
+    }
+
+    /// It has done so much more of it.
+    pub(crate) fn has_done(self, more: u64) {
+        if let Some(progress) = self.progress {
+            progress.add(more);
         }
     }
 

@@ -33,6 +33,8 @@ pub struct ProcessInfo {
     pub database: Option<String>,
     /// Since the statement began, or the session has been idle.
     pub seconds: i64,
+    /// What it does with that.
+    pub state: String,
     /// The running statement.
     pub info: Option<String>,
 }
@@ -170,6 +172,7 @@ mod tests {
             host: "h".into(),
             database: None,
             seconds: 0,
+            state: String::new(),
             info: Some("ß".repeat(30_000)),
         };
         let few = bounded((0..10).map(session).collect());

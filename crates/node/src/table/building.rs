@@ -2,7 +2,7 @@
 //!
 //! *Unique indexes* that are filled are kept by writers. Their index tables are known by their ids only, and no
 //! definition has them. *Foreign keys* whose rows are validated are looked at by writers of the table, and of the tables
-//! that they refer to. Which these are is said here, for all versions of a table's definition at once; it changes while
+//! that they refer to. *Rows that are copied* into another form are noted by whoever writes them. Which these are is said here, for all versions of a table's definition at once; it changes while
 //! a DDL has the table alone, so it is the same for the whole of a transaction that uses the table.
 //!
 //! A writer must not fail because of what nobody has yet. So it leaves a [`Note`], in a table of their own and in its
@@ -27,6 +27,8 @@ pub struct Building {
     pub references: Vec<NewReference>,
     /// New foreign keys that refer to this table.
     pub referenced: Vec<NewParent>,
+    /// Rows are copied into another form: every row that is written is noted.
+    pub copied: bool,
     /// What writers have noted: (the note, what is to be said).
     pub notes: Arc<TableInfo>,
     /// It is being undone: nobody needs to see to it any more.
@@ -73,7 +75,15 @@ impl Building {
         let reference = |(number, key): (usize, &ForeignKey)| NewReference { number, columns: key.positions(&schema) };
         let references = new_keys(&schema, old).map(reference).collect();
         let referenced = parents_in(&schema, old, old);
-        Arc::new(Building { schema, uniques, references, referenced, notes, given_up: AtomicBool::new(false) })
+        Arc::new(Building {
+            schema,
+            uniques,
+            references,
+            referenced,
+            copied: false,
+            notes,
+            given_up: AtomicBool::new(false),
+        })
     }
 
     /// At a table that new foreign keys of the altered one, `old`, refer to.
@@ -88,7 +98,21 @@ impl Building {
             uniques: Vec::new(),
             references: Vec::new(),
             referenced: parents_in(schema, old, parent),
+            copied: false,
             notes: notes.clone(),
+            given_up: AtomicBool::new(false),
+        })
+    }
+
+    /// At a table that is copied into another form, or at its leaves. `schema`: the table as it is.
+    pub fn of_copy(schema: &Arc<TableSchema>, notes: Arc<TableInfo>) -> Arc<Building> {
+        Arc::new(Building {
+            schema: schema.clone(),
+            uniques: Vec::new(),
+            references: Vec::new(),
+            referenced: Vec::new(),
+            copied: true,
+            notes,
             given_up: AtomicBool::new(false),
         })
     }
@@ -151,11 +175,14 @@ pub enum Note<'a> {
     /// Of a new foreign key, a row that may be a parent is gone, or has another key than this one. `children`: the key
     /// of its child rows in their index.
     Left { reference: u16, key: &'a [u8], children: &'a [u8] },
+    /// The row with this primary key is, or was, another one than it was when this was noted.
+    Changed { base: &'a [u8] },
 }
 
 const REFUSED_ROW: u8 = 1;
 const ORPHAN: u8 = 2;
 const LEFT: u8 = 3;
+const CHANGED: u8 = 4;
 
 impl<'a> Note<'a> {
     pub fn encode(&self) -> Vec<u8> {
@@ -163,6 +190,7 @@ impl<'a> Note<'a> {
             Note::Refused { index, key, base } => (REFUSED_ROW, index.0, key, base),
             Note::Orphan { reference, base } => (ORPHAN, reference, &[][..], base),
             Note::Left { reference, key, children } => (LEFT, reference, key, children),
+            Note::Changed { base } => (CHANGED, 0, &[][..], base),
         };
         let length = first.len() as u32;
         [&[kind][..], &number.to_be_bytes(), &length.to_be_bytes(), first, second].concat()
@@ -179,6 +207,7 @@ impl<'a> Note<'a> {
             REFUSED_ROW => Note::Refused { index: IndexId(number), key: first, base: second },
             ORPHAN => Note::Orphan { reference: number, base: second },
             LEFT => Note::Left { reference: number, key: first, children: second },
+            CHANGED => Note::Changed { base: second },
             kind => panic!("{kind} is no kind of note"),
         }
     }
@@ -204,6 +233,7 @@ mod tests {
                 Note::Refused { index: IndexId(7), key, base },
                 Note::Orphan { reference: 258, base },
                 Note::Left { reference: 0, key, children: base },
+                Note::Changed { base },
             ] {
                 assert_eq!(Note::decode(&note.encode()), note);
             }

@@ -1,5 +1,5 @@
-//! Writes keep the unique indexes that a DDL is filling meanwhile ([`crate::table::building`]). What they do for new
-//! foreign keys is [`super::new_references`].
+//! Writes keep the unique indexes that a DDL is filling meanwhile, and note the rows that it copies
+//! ([`crate::table::building`]). What they do for new foreign keys is [`super::new_references`].
 //!
 //! As with an index that is there, the row is written first and then its entries, in the same transaction. Two things
 //! are otherwise. The index has holes: what a row's entry says is looked at before it is deleted, since the entry under
@@ -47,7 +47,11 @@ impl Transaction {
                 unless_gone(table, &building, entered)?;
             }
         }
-        let noted = self.note_orphan(&building, None, (row, base)).await;
+        let noted = async {
+            self.note_orphan(&building, None, (row, base)).await?;
+            self.note_changed(&building, &[base]).await
+        };
+        let noted = noted.await;
         unless_gone(table, &building, noted)
     }
 
@@ -60,7 +64,11 @@ impl Transaction {
                 unless_gone(table, &building, left)?;
             }
         }
-        let noted = self.note_left(&building, row, None).await;
+        let noted = async {
+            self.note_left(&building, row, None).await?;
+            self.note_changed(&building, &[base]).await
+        };
+        let noted = noted.await;
         unless_gone(table, &building, noted)
     }
 
@@ -87,10 +95,20 @@ impl Transaction {
         }
         let noted = async {
             self.note_orphan(&building, Some((old, old_base)), (new, new_base)).await?;
-            self.note_left(&building, old, Some(new)).await
+            self.note_left(&building, old, Some(new)).await?;
+            let bases = [old_base, new_base];
+            self.note_changed(&building, if moved { &bases } else { &bases[..1] }).await
         };
         let noted = noted.await;
         unless_gone(table, &building, noted)
+    }
+
+    /// Rows with these primary keys were written, of a table that is copied.
+    async fn note_changed(&mut self, building: &Building, bases: &[&[u8]]) -> Result<(), NodeError> {
+        for base in bases.iter().filter(|_| building.copied) {
+            self.note(building, Note::Changed { base }, &[]).await?;
+        }
+        Ok(())
     }
 
     async fn enter_key(
@@ -111,7 +129,7 @@ impl Transaction {
     }
 
     /// Leaves a note, unless there is the same.
-    pub(super) async fn note(&mut self, building: &Building, note: Note<'_>, text: &[u8]) -> Result<(), NodeError> {
+    pub(crate) async fn note(&mut self, building: &Building, note: Note<'_>, text: &[u8]) -> Result<(), NodeError> {
         let notes = &building.notes;
         let note = note.encode();
         let place = entries::locate(notes, &note);

@@ -294,6 +294,13 @@ fn wider(t: &TableHandle) -> TableSchema {
     new
 }
 
+/// Under the same primary key, so that users go on while rows are copied.
+fn in_texts(t: &TableHandle) -> TableSchema {
+    let mut new = (**t.schema()).clone();
+    new.columns[1].ty = DataType::varchar(30, Default::default());
+    new
+}
+
 fn as_text(row: &[Value]) -> Result<Vec<Value>, MysqlError> {
     let Value::Int(v) = row[1] else { panic!() };
     Ok(vec![row[0].clone(), text(&format!("v{v}")), row[2].clone()])
@@ -342,9 +349,10 @@ fn ddl_is_whole_or_not_at_all() {
         })
     };
     type Change = fn(&Database, &TableHandle) -> Result<(), NodeError>;
-    let changes: [Change; 4] = [
+    let changes: [Change; 5] = [
         |db, t| block_on(db.alter_table(t, with_unique_on_value(t), WAIT)),
         |db, t| block_on(db.rewrite_table(t, wider(t), WAIT, &mut as_text)).map(|_| ()),
+        |db, t| block_on(db.rewrite_table(t, in_texts(t), WAIT, &mut as_text)).map(|_| ()),
         |db, _| block_on(db.truncate_table("d", "t", WAIT)),
         |db, _| block_on(db.rename_tables(&[(("d".into(), "t".into()), ("d".into(), "u".into()))], WAIT)),
     ];

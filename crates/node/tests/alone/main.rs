@@ -11,6 +11,7 @@ mod isolation;
 mod large_values;
 mod limits;
 mod native;
+mod online_copy;
 mod online_ddl;
 mod online_foreign;
 mod partitions;

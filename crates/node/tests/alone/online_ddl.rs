@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const SHORT: Duration = Duration::from_millis(30);
 
-fn code(error: NodeError) -> u16 {
+pub fn code(error: NodeError) -> u16 {
     MysqlError::from(error).code
 }
 
@@ -26,12 +26,12 @@ fn with_index(t: &TableHandle, id: u16, kind: IndexKind, columns: &[usize]) -> T
     new
 }
 
-async fn update(txn: &mut Transaction, t: &TableHandle, old: &[Value], new: &[Value]) {
+pub async fn update(txn: &mut Transaction, t: &TableHandle, old: &[Value], new: &[Value]) {
     assert_eq!(get_for_update(txn, t, integer(&old[0])).await.unwrap().as_deref(), Some(old));
     assert_eq!(txn.update(t, old, new).await.unwrap(), UpdateOutcome::Updated);
 }
 
-async fn delete(txn: &mut Transaction, t: &TableHandle, id: i64) {
+pub async fn delete(txn: &mut Transaction, t: &TableHandle, id: i64) {
     let row = get_for_update(txn, t, id).await.unwrap().expect("the row is there");
     assert!(txn.delete(t, &row).await.unwrap());
 }
@@ -64,7 +64,7 @@ fn filled_on(disk: &Arc<dyn Disk>, value: impl Fn(i64) -> i64) -> (Database, Tab
 }
 
 /// Calls `step` each time that this thread meets a fault point, with how often it has, from 1.
-fn at_point(point: &'static str, step: impl Fn(u32) -> std::io::Result<()> + 'static) -> fault::Local {
+pub fn at_point(point: &'static str, step: impl Fn(u32) -> std::io::Result<()> + 'static) -> fault::Local {
     let hits = std::cell::Cell::new(0);
     fault::Local::new(move |name| {
         if name != point {
@@ -76,7 +76,7 @@ fn at_point(point: &'static str, step: impl Fn(u32) -> std::io::Result<()> + 'st
 }
 
 /// Every index of a table gives its rows.
-async fn check_indexes(db: &Database, t: &TableHandle) {
+pub async fn check_indexes(db: &Database, t: &TableHandle) {
     let rows = contents(db, t).await;
     let mut txn = begin_rr(db, t).await;
     for index in &t.schema().indexes {
@@ -450,7 +450,7 @@ fn a_unique_index_that_was_built_beside_writers_is_recovered() {
     }
 }
 
-fn t_now(db: &Database) -> TableHandle {
+pub fn t_now(db: &Database) -> TableHandle {
     db.table("d", "t").unwrap()
 }
 

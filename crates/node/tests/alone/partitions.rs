@@ -41,7 +41,7 @@ fn numbered(name: &str) -> TableSchema {
     TableSchema { auto_increment: Some(0), ..schema(name, columns, indexes) }
 }
 
-fn partition(name: &str, below: i64) -> UserPartition {
+pub fn partition(name: &str, below: i64) -> UserPartition {
     UserPartition {
         name: name.to_string(),
         values: PartitionValues::LessThan(vec![PartitionBound::Value(int(below))]),
@@ -50,20 +50,20 @@ fn partition(name: &str, below: i64) -> UserPartition {
     }
 }
 
+/// `PARTITION BY RANGE COLUMNS` of the first column.
+pub fn by_first_column(partitions: Vec<UserPartition>) -> Partitioning {
+    let on = PartitionOn::Columns { columns: vec![0], implied: false };
+    let by = PartitionBy { method: PartitionMethod::Range, on };
+    Partitioning { by, sub: None, partitions, counted: false, counted_sub: false }
+}
+
 /// The same `PARTITION BY RANGE COLUMNS (id)`: `a` below 100, `b` below 200, `c` below 300.
 fn divided(name: &str) -> TableSchema {
-    let on = PartitionOn::Columns { columns: vec![0], implied: false };
-    let partitioning = Partitioning {
-        by: PartitionBy { method: PartitionMethod::Range, on },
-        sub: None,
-        partitions: vec![partition("a", 100), partition("b", 200), partition("c", 300)],
-        counted: false,
-        counted_sub: false,
-    };
+    let partitioning = by_first_column(vec![partition("a", 100), partition("b", 200), partition("c", 300)]);
     TableSchema { partitioning: Some(Arc::new(partitioning)), ..numbered(name) }
 }
 
-fn reopened(disk: &Arc<dyn Disk>) -> Database {
+pub fn reopened(disk: &Arc<dyn Disk>) -> Database {
     let db = open_on(disk.clone(), config());
     db.set_evaluator(Arc::new(Nothing));
     db

@@ -278,6 +278,35 @@ fn indexes_are_built_over_the_rows_of_all_nodes() {
     end(nodes);
 }
 
+/// Each node changes 20 rows, deletes one and inserts one; other DDL is kept out.
+fn statements_of_all(dbs: &[Database]) {
+    for (n, db) in dbs.iter().enumerate() {
+        let n = n as i64;
+        block_on(async {
+            assert!(rows(db, "t").await.len() >= 300);
+            let options = TxnOptions { lock_wait_timeout: Duration::from_secs(5), ..TxnOptions::default() };
+            steady(async || {
+                let t = db.table("d", "t")?;
+                let mut txn = db.begin(options.clone());
+                txn.use_table(&t).await?;
+                for id in (n * 20)..(n * 20 + 20) {
+                    let old = get_for_update(&mut txn, &t, id).await?.expect("the row is there");
+                    let new = account(id, 1000 + id, Some(&format!("new{id}")));
+                    assert_eq!(txn.update(&t, &old, &new).await?, UpdateOutcome::Updated);
+                }
+                let gone = get_for_update(&mut txn, &t, 100 + n).await?.expect("the row is there");
+                assert!(txn.delete(&t, &gone).await?);
+                let new = account(5000 + n, n, None);
+                assert_eq!(txn.insert(&t, &new).await?, InsertOutcome::Inserted);
+                txn.commit().await
+            })
+            .await;
+            let short = Duration::from_millis(50);
+            assert_eq!(db.truncate_table("d", "t", short).await, Err(NodeError::LockTimeout));
+        });
+    }
+}
+
 /// Statements are made on all nodes between the two locks of an ADD INDEX, while the processes fill it; replicas and
 /// primaries have it in the end.
 #[test]
@@ -286,37 +315,10 @@ fn statements_of_all_nodes_go_on_while_an_index_is_built() {
     block_on(nodes[0].db.create_table(accounts("t"))).unwrap();
     block_on(fill(&nodes[0].db, "t", 0..300));
     let (world_of_step, dbs) = (world.clone(), nodes.iter().map(|n| n.db.clone()).collect::<Vec<_>>());
-    let step = move || {
-        world_of_step.wait("users are let in", |g| g.intents.values().any(|i| i.open == Open::ToAll));
-        for (n, db) in dbs.iter().enumerate() {
-            let n = n as i64;
-            block_on(async {
-                assert!(rows(db, "t").await.len() >= 300);
-                let options = TxnOptions { lock_wait_timeout: Duration::from_secs(5), ..TxnOptions::default() };
-                steady(async || {
-                    let t = db.table("d", "t")?;
-                    let mut txn = db.begin(options.clone());
-                    txn.use_table(&t).await?;
-                    for id in (n * 20)..(n * 20 + 20) {
-                        let old = get_for_update(&mut txn, &t, id).await?.expect("the row is there");
-                        let new = account(id, 1000 + id, Some(&format!("new{id}")));
-                        assert_eq!(txn.update(&t, &old, &new).await?, UpdateOutcome::Updated);
-                    }
-                    let gone = get_for_update(&mut txn, &t, 100 + n).await?.expect("the row is there");
-                    assert!(txn.delete(&t, &gone).await?);
-                    let new = account(5000 + n, n, None);
-                    assert_eq!(txn.insert(&t, &new).await?, InsertOutcome::Inserted);
-                    txn.commit().await
-                })
-                .await;
-                let short = Duration::from_millis(50);
-                assert_eq!(db.truncate_table("d", "t", short).await, Err(NodeError::LockTimeout));
-            });
-        }
-    };
     let local = fault::Local::new(move |name| {
         if name == "node.ddl.cluster.open" {
-            step();
+            world_of_step.wait("users are let in", |g| g.intents.values().any(|i| i.open == Open::ToAll));
+            statements_of_all(&dbs);
         }
         Ok(())
     });
@@ -351,6 +353,69 @@ fn statements_of_all_nodes_go_on_while_an_index_is_built() {
         wait_calm(&world);
     });
     end(nodes);
+}
+
+/// The same while the table is copied into another form: statements are made before its rows are read, and when all were.
+#[test]
+fn statements_of_all_nodes_go_on_while_a_table_is_copied() {
+    for point in ["node.ddl.cluster.open", "node.ddl.copy", "node.ddl.copy_again"] {
+        let (_turn, world, nodes) = three();
+        block_on(nodes[0].db.create_table(accounts("t"))).unwrap();
+        block_on(fill(&nodes[0].db, "t", 0..300));
+        let (world_of_step, dbs) = (world.clone(), nodes.iter().map(|n| n.db.clone()).collect::<Vec<_>>());
+        let (begun, noted) = (std::cell::Cell::new(false), std::cell::Cell::new(false));
+        let local = fault::Local::new(move |name| {
+            if name == "node.ddl.copy" && point == "node.ddl.copy_again" && !noted.replace(true) {
+                // Something is noted, so that there is a round.
+                block_on(write(&dbs[2], "t", &[account(7000, 1, None)]));
+            }
+            if name == point && !begun.replace(true) {
+                world_of_step.wait("users are let in", |g| g.intents.values().any(|i| i.open == Open::ToAll));
+                statements_of_all(&dbs);
+            }
+            Ok(())
+        });
+        block_on(async {
+            let t = nodes[1].db.table("d", "t").unwrap();
+            let before = rows(&nodes[0].db, "t").await;
+            let mut new = (**t.schema()).clone();
+            new.columns[1].ty = DataType::varchar(30, Default::default());
+            new.indexes.push(index(7, "u_value_id", IndexKind::Unique, &[1, 0]));
+            let mut convert = |row: &[Value]| {
+                let Value::Int(value) = row[1] else { panic!("{row:?}") };
+                Ok(vec![row[0].clone(), text(&value.to_string()), row[2].clone()])
+            };
+            let copied = nodes[1].db.rewrite_table(&t, new, WAIT, &mut convert).await.unwrap();
+            drop(local);
+            let also = u64::from(point == "node.ddl.copy_again");
+            assert_eq!(copied, 300 + also, "{point}");
+            for node in &nodes {
+                let now = rows(&node.db, "t").await;
+                assert_eq!(now.len() as u64, 300 + also);
+                for row in &now {
+                    let Value::Int(id) = row[0] else { panic!("{row:?}") };
+                    let (value, code) = match id {
+                        0..60 => ((1000 + id).to_string(), text(&format!("new{id}"))),
+                        5000..7000 => ((id - 5000).to_string(), Value::Null),
+                        7000.. => ("1".to_string(), Value::Null),
+                        _ => {
+                            let old = before.iter().find(|old| old[0] == row[0]).expect("the row was there");
+                            let Value::Int(value) = old[1] else { panic!("{old:?}") };
+                            (value.to_string(), old[2].clone())
+                        }
+                    };
+                    assert_eq!(row, &[int(id), text(&value), code], "{point}");
+                }
+                let mut by_index = rows_by(&node.db, "t", all(Some(1))).await;
+                by_index.sort_by_key(|row| first_column(std::slice::from_ref(row)));
+                assert_eq!(by_index, now);
+            }
+            // Nothing of the notes is left, and followers have what whoever leads has.
+            assert_eq!(world.group().catalog.hidden_tables().count(), 0);
+            wait_calm(&world);
+        });
+        end(nodes);
+    }
 }
 
 /// Parents, children and their writers are on all nodes; the constraint comes when all rows keep it.
@@ -614,7 +679,8 @@ fn a_node_that_dies_in_a_statement_leaves_nothing_and_one_that_is_down_catches_u
     while !begun.load(Ordering::SeqCst) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(world.group().catalog.hidden_tables().count(), 2);
+    // The new table, its index table and the notes of writers.
+    assert_eq!(world.group().catalog.hidden_tables().count(), 3);
     dying.kill();
     killed.store(true, Ordering::SeqCst);
     wait_calm(&world);

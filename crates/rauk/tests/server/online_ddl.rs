@@ -136,6 +136,61 @@ fn hammer_taken(session: &mut mysql::Conn) {
     }
 }
 
+const COPY: &str = "node.ddl.copy";
+
+/// Rows are copied into another form, into partitions, and out of them.
+#[test]
+fn clients_go_on_while_rows_are_copied() {
+    let by_range =
+        "PARTITION BY RANGE (a) (PARTITION p0 VALUES LESS THAN (400), PARTITION p1 VALUES LESS THAN MAXVALUE)";
+    let reorganize =
+        "REORGANIZE PARTITION p0 INTO (PARTITION q0 VALUES LESS THAN (100), PARTITION q1 VALUES LESS THAN (400))";
+    let of_column = "MODIFY b DECIMAL(20,2) NOT NULL, ADD KEY k (c, b)";
+    for (before, change, shown) in [
+        ("", &format!("{of_column}, LOCK = NONE")[..], "`b` decimal(20,2) NOT NULL"),
+        ("", "CONVERT TO CHARACTER SET latin1, LOCK = NONE", "CHARSET=latin1"),
+        ("", by_range, "PARTITION BY RANGE"),
+        (by_range, reorganize, "PARTITION `q1`"),
+        (by_range, "ADD KEY k (c, b), LOCK = NONE", "KEY `k` (`c`,`b`)"),
+        (by_range, "REMOVE PARTITIONING", "KEY `c` (`c`)"),
+    ] {
+        let (data, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let hold = Hold(other.path().join("hold"));
+        // Partitions of before are made while nothing holds them up.
+        let server = held_server(data.path(), COPY, &hold);
+        let mut session = server.connect();
+        if !before.is_empty() {
+            drop(hold);
+            session.query_drop(format!("ALTER TABLE d.t {before}")).unwrap();
+        }
+        let hold = Hold(other.path().join("hold"));
+        std::fs::write(&hold.0, "").unwrap();
+        let sum =
+            "SELECT COUNT(*), CAST(SUM(a) AS SIGNED), CAST(SUM(b) AS SIGNED), SUM(c = 'new'), SUM(c = 'back') FROM d.t";
+        let rows = std::thread::scope(|scope| {
+            let altered = scope.spawn(|| server.connect().query_drop(format!("ALTER TABLE d.t {change}")));
+            let hold = hold;
+            let altered = until_building(&server, altered);
+            hammer(server.port);
+            let rows = run(&mut server.connect(), sum);
+            assert!(!altered.is_finished(), "it was held");
+            drop(hold);
+            altered.join().unwrap().unwrap();
+            rows
+        });
+        assert!(rows[0].starts_with("1030 | ") && rows[0].ends_with(" | 120 | 90"), "{rows:?}");
+        assert_eq!(run(&mut session, sum), rows, "{change}");
+        check(&mut session, &["c"]);
+        let definition = run(&mut session, "SHOW CREATE TABLE d.t").join("");
+        assert!(definition.contains(shown), "{definition}");
+        server.kill();
+        let server = Rauk::start(data.path());
+        let mut session = server.connect();
+        assert_eq!(run(&mut session, sum), rows, "{change}");
+        check(&mut session, &["c"]);
+    }
+}
+
 #[test]
 fn a_process_that_dies_while_it_builds_leaves_rows_and_no_index() {
     let (data, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

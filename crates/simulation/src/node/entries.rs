@@ -195,13 +195,21 @@ async fn check_duplicate(
     Ok(())
 }
 
-/// A client that adds and drops an index, and columns, while the others work.
+/// A client that adds and drops an index, and columns, and copies the table, while the others work.
 pub async fn change_definition(mut client: Client, count: u64) {
     for round in 0..count {
         client.rest().await;
         let Ok(table) = client.table(NAME) else { return };
         let mut new = (**table.schema()).clone();
-        let what = client.rng.random_range(0..3);
+        let what = client.rng.random_range(0..4);
+        if what == 3 {
+            let mut same = |row: &[Value]| Ok(row.to_vec());
+            match client.db.rewrite_table(&table, new, Duration::from_millis(500), &mut same).await {
+                Ok(_) => client.counts.add("copy"),
+                Err(error) => client.note(&error),
+            }
+            continue;
+        }
         if let Some(at) = new.indexes.iter().position(|i| i.name == EXTRA) {
             new.indexes.remove(at);
         } else if what == 0 && new.columns.len() < 10 {

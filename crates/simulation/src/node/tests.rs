@@ -49,9 +49,16 @@ fn seeds() {
     for what in ["bulk write", "bulk left", "bulk read", "register transaction", "registers compared"] {
         assert!(all.get(what).is_some_and(|&count| count > 0), "{what} did not happen: {all:?}");
     }
-    for what in
-        ["ddl", "alter", "stale schema", "list rollback to savepoint", "connection lost", "interrupted", "memory full"]
-    {
+    for what in [
+        "ddl",
+        "alter",
+        "copy",
+        "stale schema",
+        "list rollback to savepoint",
+        "connection lost",
+        "interrupted",
+        "memory full",
+    ] {
         assert!(all.get(what).is_some_and(|&count| count > 0), "{what} did not happen: {all:?}");
     }
 }

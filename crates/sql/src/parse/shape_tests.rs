@@ -433,7 +433,7 @@ fn types_that_were_read_wrongly() {
     ] {
         assert_eq!(column(declared).column_type, expected, "{declared}");
     }
-    let national = [ColumnOption::Charset("utf8mb3".into()), ColumnOption::Collation(BINARY_OF_SET.into())];
+    let national = [ColumnOption::Charset("utf8mb3".into()), ColumnOption::BinaryCollation];
     assert_eq!(column("NCHAR VARCHAR(3) BINARY").options, national);
     assert_eq!(column("LONG CHARACTER VARYING BYTE").options, [ColumnOption::Charset("binary".into())]);
     let serial = [ColumnOption::NotNull, ColumnOption::AutoIncrement, ColumnOption::Unique];

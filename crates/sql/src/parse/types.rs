@@ -4,7 +4,7 @@
 //! UNSIGNED. It, a character set or BINARY behind a type become column options, and SERIAL brings its own.
 //! Types that Rauk has not (`VECTOR`, `UUID`) are parsed, so that the error can name them.
 
-use super::ast::{BINARY_OF_SET, CastType, ColumnOption, ColumnType, Digits, IntegerSize};
+use super::ast::{CastType, ColumnOption, ColumnType, Digits, IntegerSize};
 use super::cursor::{Parser, Result};
 use super::lexer::Kind;
 use rauk_types::GeometryKind;
@@ -60,7 +60,7 @@ impl Parser<'_> {
             } else if self.accept_kw("BYTE") {
                 options.push(ColumnOption::Charset("binary".into()));
             } else if self.accept_kw("BINARY") {
-                options.push(ColumnOption::Collation(BINARY_OF_SET.into()));
+                options.push(ColumnOption::BinaryCollation);
             } else {
                 return Ok(options);
             }

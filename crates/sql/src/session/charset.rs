@@ -3,7 +3,6 @@
 //! The sets and collations themselves are `rauk_types::charset` and `rauk_types::collation`. A name that either does
 //! not have is unknown (1115, 1273): nothing stands for another.
 
-use crate::parse::ast::BINARY_OF_SET;
 use rauk_types::error::codes;
 use rauk_types::{Charset, Collation, MysqlError};
 
@@ -35,8 +34,6 @@ pub fn resolve(
 ) -> Result<Collation, MysqlError> {
     match (charset_name, collation_name) {
         (None, None) => Ok(inherited),
-        (None, Some(BINARY_OF_SET)) => binary_of(inherited.charset()),
-        (Some(set), Some(BINARY_OF_SET)) => binary_of(charset(set)?),
         (Some(name), None) => Ok(Collation::of_charset(charset(name)?)),
         (None, Some(name)) => collation(name),
         (Some(set), Some(name)) => {
@@ -54,7 +51,7 @@ pub fn resolve(
 }
 
 /// The collation that compares the characters of a set by their codes.
-fn binary_of(set: Charset) -> Result<Collation, MysqlError> {
+pub fn binary_of(set: Charset) -> Result<Collation, MysqlError> {
     if set == Charset::BINARY { Ok(Collation::Binary) } else { collation(&format!("{}_bin", set.name())) }
 }
 

@@ -269,6 +269,7 @@ impl Lookup for SessionLookup {
             match option {
                 ColumnOption::Charset(charset) => attributes.charset = Some(charset),
                 ColumnOption::Collation(collation) => attributes.collation = Some(collation),
+                ColumnOption::BinaryCollation => attributes.binary = true,
                 ColumnOption::Zerofill => attributes.zerofill = true,
                 // Of a spatial type, which is refused below.
                 ColumnOption::Srid(_) => {}

@@ -9,6 +9,7 @@ use futures::task::AtomicWaker;
 use parking_lot::{Mutex, RwLock};
 use rauk_node::member::processes::{KillOutcome, ProcessInfo, Processes};
 use rauk_node::transaction::Interrupt;
+use rauk_node::{Progress, RowWork, Stage};
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -36,6 +37,31 @@ fn kept_attributes(attributes: &[(String, String)]) -> Vec<(String, String)> {
     attributes.iter().take_while(fits).cloned().collect()
 }
 
+/// A stage of a DDL that began so many microseconds ago.
+fn told(stage: Stage, micros: i64) -> String {
+    let Stage { work, done, all } = stage;
+    let (what, unit) = match work {
+        RowWork::Copy => ("copying rows", ""),
+        RowWork::CopyAgain => ("copying changed rows", ""),
+        RowWork::FillIndex => ("filling an index", " partitions"),
+        RowWork::EnterKeys => ("filling a unique key", " rows"),
+        RowWork::Validate => ("validating foreign keys", " rows"),
+    };
+    // Rows may have come meanwhile.
+    let all = all.max(done);
+    if all == 0 {
+        return what.to_string();
+    }
+    let left = match (done, work) {
+        (1.., RowWork::Copy) if micros >= 1_000_000 => {
+            let left = (micros as u128 * u128::from(all - done) / u128::from(done)).div_ceil(1_000_000);
+            format!(", {left} s left")
+        }
+        _ => String::new(),
+    };
+    format!("{what}: {done} of {all}{unit} ({} %){left}", u128::from(done) * 100 / u128::from(all))
+}
+
 /// One connection as others see it.
 pub struct Process {
     pub id: u32,
@@ -50,6 +76,8 @@ pub struct Process {
     since_micros: AtomicI64,
     running: AtomicBool,
     pub interrupt: Arc<Interrupt>,
+    /// Of a DDL that looks at many rows.
+    pub progress: Progress,
     pub counters: Counters,
     pub(crate) kinds: Kinds,
     pub(crate) profiles: Mutex<Profiles>,
@@ -75,6 +103,7 @@ impl Process {
     /// `since` stays the statement's start: an idle time counted from there is off by the statement's length only.
     pub fn end(&self) {
         self.running.store(false, Ordering::Relaxed);
+        self.progress.end();
         let mut info = self.info.lock();
         info.clear();
         if info.capacity() > KEPT_INFO {
@@ -96,6 +125,15 @@ impl Process {
 
     pub fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Acquire)
+    }
+
+    /// What a running statement does, in a few words.
+    fn state(&self, now_micros: i64) -> String {
+        match self.progress.stage() {
+            _ if !self.running.load(Ordering::Relaxed) => String::new(),
+            Some(stage) => told(stage, (now_micros - self.since_micros()).max(0)),
+            None => "executing".to_string(),
+        }
     }
 
     /// KILL CONNECTION: ends the running statement, and what waits in [`Killed`] resolves.
@@ -161,6 +199,7 @@ impl ProcessList {
             since_micros: AtomicI64::new(now_micros),
             running: AtomicBool::new(false),
             interrupt: Arc::new(Interrupt::default()),
+            progress: Progress::default(),
             counters: Counters::default(),
             kinds: Kinds::default(),
             profiles: Mutex::default(),
@@ -196,6 +235,7 @@ impl ProcessList {
             host: process.host.clone(),
             database: process.database.lock().clone(),
             seconds: (now_micros - process.since_micros()).max(0) / 1_000_000,
+            state: process.state(now_micros),
             info: process.info(),
         };
         all.map(info).collect()

@@ -425,6 +425,7 @@ impl Session {
             interrupt: Some(&self.process.interrupt),
             foreign_key_checks: self.settings.foreign_key_checks,
             meanwhile: Meanwhile::All,
+            progress: Some(&self.process.progress),
             locks: self.locks_of_ddl.as_ref(),
         }
     }

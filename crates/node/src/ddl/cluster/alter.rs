@@ -9,22 +9,21 @@
 use super::tables::replaced;
 use super::{Held, Place, describe};
 use crate::database::TableHandle;
-use crate::ddl::alter::{
-    Convert, Look, Plan, added_keys, between, copy_rows, follow, look_at_rows, next_version, redefined,
-};
+use crate::ddl::alter::{Plan, added_keys, between, copies_online, follow, next_version, redefined};
 use crate::ddl::build::{self, Patience};
+use crate::ddl::copying::{Convert, Copied, Copying, Look, look_at_rows, tables_with_rows};
 use crate::ddl::entering;
 use crate::ddl::foreign;
 use crate::ddl::online::building_definition;
 use crate::ddl::partitions::with_tables;
 use crate::ddl::reorganize;
 use crate::error::NodeError;
-use crate::locks::metadata::DdlWait;
+use crate::locks::metadata::{DdlWait, Meanwhile};
 use crate::member::catalog::intents::Own;
 use crate::member::nothing_seen;
 use crate::member::signal::Signal;
 use crate::node::Node;
-use crate::table::building::notes_schema;
+use crate::table::building::{Building as KeptByWriters, notes_schema};
 use crate::table::{TableInfo, UniqueIndex};
 use futures::future::{Either, join_all, select};
 use rauk_log::fault;
@@ -63,9 +62,7 @@ pub async fn alter_table(
         return Ok(());
     }
     loop {
-        if held.is_open() {
-            wait.unless_killed(held.have_alone_again(wait.limit)).await?;
-        }
+        held.alone_again_if_open(wait).await?;
         let (job, (plan, is_online)) = Job::start(&held, &what, |ids| {
             let plan = Plan::make(old, new.clone(), &mut *ids);
             let online = building_definition(&old.schema, &plan.new, &added, wait.meanwhile);
@@ -83,7 +80,7 @@ pub async fn alter_table(
                 held.let_users_in(wait.meanwhile).await?;
                 fault::point("node.ddl.cluster.open").map_err(build::fault_error)?;
             }
-            fill_indexes(&job, &plan, built, is_online, !added.is_empty(), &mut again.patience).await?;
+            fill_indexes(&job, &plan, built, is_online, !added.is_empty(), &mut again.patience, wait).await?;
             if !is_online {
                 validate(node, old, &plan.new, &added).await?;
             }
@@ -99,9 +96,8 @@ pub async fn alter_table(
                 return job.switch(plan.dropped, plan.made, replace).await;
             }
             Err(error) => {
-                // What writers keep is not to go while they are at it; if they stay, they hear of it.
-                if held.is_open() && (!plan.fresh.is_empty() || !added.is_empty()) {
-                    let _ = wait.unless_killed(held.have_alone_again(wait.limit)).await;
+                if !plan.fresh.is_empty() || !added.is_empty() {
+                    held.alone_again_to_end(wait).await;
                 }
                 job.give_up(error, &mut again).await?
             }
@@ -150,6 +146,7 @@ async fn fill_indexes(
     is_online: bool,
     validates: bool,
     patience: &mut Patience,
+    wait: DdlWait<'_>,
 ) -> Result<(), NodeError> {
     if ordered {
         job.wait_filled().await?;
@@ -158,7 +155,7 @@ async fn fill_indexes(
         let table = &job.held.tables[0];
         // If it is not there any more the group has ended the job.
         let kept = table.shared.building.get().ok_or(NodeError::LockTimeout)?;
-        return entering::fill(job.held.place.node, table, &kept, patience).await;
+        return entering::fill(job.held.place.node, table, &kept, patience, wait).await;
     }
     let mut uniques = Vec::new();
     for id in &plan.fresh {
@@ -171,7 +168,7 @@ async fn fill_indexes(
         return Ok(());
     }
     let uniques: Vec<&UniqueIndex> = uniques.iter().collect();
-    build::fill_uniques(job.held.place.node, &job.held.tables[0], &plan.new, &uniques, patience).await
+    build::fill_uniques(job.held.place.node, &job.held.tables[0], &plan.new, &uniques, patience, wait).await
 }
 
 pub async fn rewrite_table(
@@ -183,27 +180,38 @@ pub async fn rewrite_table(
     convert: &mut Convert<'_>,
 ) -> Result<u64, NodeError> {
     let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
+    let wait = wait.under_locks();
     let mut new = new;
     let beside = || foreign::beside(place.node, old, &new);
     let held = place.lock_with(Some(old.clone()), beside, what.clone(), wait).await?;
     let old = &held.tables[0];
     let children: Schemas = follow(place.node, old, &mut new, wait)?.iter().map(|c| c.schema.clone()).collect();
     let added = added_keys(&old.schema, &new, wait);
-    let mut again = Again::default();
+    let is_online = look.is_none() && added.is_empty() && copies_online(&old.schema, &new, wait);
+    let mut again = Again::beside_users(is_online, wait);
     loop {
+        held.alone_again_if_open(wait).await?;
         let (job, schemas) = Job::start(&held, &what, |ids| {
-            let schemas = Node::complete(new.clone(), ids);
-            (schemas.clone(), vec![], schemas)
+            let schemas = Node::complete(new.clone(), &mut *ids);
+            let mut tables = schemas.clone();
+            tables.extend(is_online.then(|| Arc::new(notes_schema(&old.schema, ids()))));
+            (tables, vec![], schemas)
         })
         .await?;
         let filled = async {
-            let rows = fill_table(&job, &schemas, look.as_deref_mut(), convert, &mut again.patience).await?;
             let info = job.table(schemas[0].id)?;
-            foreign::validate(place.node, &info, &info, &added).await?;
-            job.covered().await?;
-            Ok(rows)
+            if let Some(look) = look.as_deref_mut() {
+                wait.unless_killed(look_at_rows(place.node, old, look)).await?;
+            }
+            let kept = job.kept(old, is_online)?;
+            let new = TableHandle::new(info.clone());
+            let copying = Copying::new(place.node, old, new, kept, convert, &mut again.patience).telling(wait);
+            let copied = job.copy(copying, is_online, wait).await?;
+            wait.unless_killed(foreign::validate(place.node, &info, &info, &added)).await?;
+            job.count_above(&info, copied.highest).await?;
+            Ok(copied.rows)
         };
-        match wait.unless_killed(filled).await {
+        match filled.await {
             Ok(rows) => {
                 let dropped = old.family().map(|s| s.id).collect();
                 let new = schemas[0].id;
@@ -211,7 +219,10 @@ pub async fn rewrite_table(
                 replaced(place, old.schema.id, new, wait);
                 return Ok(rows);
             }
-            Err(error) => job.give_up(error, &mut again).await?,
+            Err(error) => {
+                held.alone_again_to_end(wait).await;
+                job.give_up(error, &mut again).await?;
+            }
         }
     }
 }
@@ -224,54 +235,43 @@ pub async fn reorganize_leaves(
     wait: DdlWait<'_>,
 ) -> Result<u64, NodeError> {
     let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
+    let wait = wait.under_locks();
     let held = place.lock_with(Some(old.clone()), Vec::new, what.clone(), wait).await?;
     let old = &held.tables[0];
-    let mut again = Again::default();
+    let is_online = copies_online(&old.schema, &new, wait);
+    let mut again = Again::beside_users(is_online, wait);
     loop {
+        held.alone_again_if_open(wait).await?;
         let (job, schema) = Job::start(&held, &what, |ids| {
-            let schema = with_tables(old, new.clone(), ids);
-            (reorganize::made(old, &schema), vec![], schema)
+            let schema = with_tables(old, new.clone(), &mut *ids);
+            let mut tables = reorganize::made(old, &schema);
+            tables.extend(is_online.then(|| Arc::new(notes_schema(&old.schema, ids()))));
+            (tables, vec![], schema)
         })
         .await?;
         let filled = async {
             // The leaves are known here, as on all processes, before anything goes into them.
             reorganize::made(old, &schema).iter().try_for_each(|table| job.table(table.id).map(drop))?;
             let info = redefined(old, schema.clone());
-            let rows = reorganize::move_rows(place.node, old, &info, &mut again.patience).await?;
-            job.covered().await?;
-            Ok(rows)
+            let (leave, into) = reorganize::moving(old, &info);
+            let kept = job.kept(old, is_online)?;
+            let mut same = reorganize::same;
+            let copying = Copying::new(place.node, old, into, kept, &mut same, &mut again.patience)
+                .of_leaves(leave)
+                .telling(wait);
+            Ok(job.copy(copying, is_online, wait).await?.rows)
         };
-        match wait.unless_killed(filled).await {
+        match filled.await {
             Ok(rows) => {
                 job.switch(vec![], vec![], vec![schema]).await?;
                 return Ok(rows);
             }
-            Err(error) => job.give_up(error, &mut again).await?,
+            Err(error) => {
+                held.alone_again_to_end(wait).await;
+                job.give_up(error, &mut again).await?;
+            }
         }
     }
-}
-
-async fn fill_table(
-    job: &Job<'_>,
-    schemas: &[Arc<TableSchema>],
-    look: Option<&mut Look<'_>>,
-    convert: &mut Convert<'_>,
-    patience: &mut Patience,
-) -> Result<u64, NodeError> {
-    let Place { node, cluster } = job.held.place;
-    let old = &job.held.tables[0];
-    let info = job.table(schemas[0].id)?;
-    if let Some(look) = look {
-        look_at_rows(node, old, look).await?;
-    }
-    let copied = copy_rows(node, old, &TableHandle::new(info.clone()), convert, patience).await?;
-    // The new table goes on counting where the old one is, and above all its numbers, before it takes its place.
-    let given = cluster.group().counters.get(&old.schema.id).copied().unwrap_or(1).saturating_sub(1);
-    let value = given.max(copied.highest);
-    if value > 0 {
-        cluster.propose(GroupCommand::Observe { table: info.schema.id, value }).await?;
-    }
-    Ok(copied.rows)
 }
 
 /// A cut that covers what a job has filled is waited for so long.
@@ -284,11 +284,19 @@ const SILENT: Duration = Duration::from_secs(10);
 /// How often it looks, and how long one answer may take.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// For doing a job anew.
+/// For doing a job once more.
 #[derive(Default)]
 struct Again {
     tries: u32,
     patience: Patience,
+}
+
+impl Again {
+    /// Users may be in the way as long as the statement waits for its table.
+    fn beside_users(is_online: bool, wait: DdlWait<'_>) -> Again {
+        let patience = if is_online { Patience::with_users(wait.limit) } else { Patience::default() };
+        Again { tries: 0, patience }
+    }
 }
 
 type Schemas = Vec<Arc<TableSchema>>;
@@ -323,6 +331,61 @@ impl<'a> Job<'a> {
     /// A table that it builds. If it is not there any more the job was ended, since the group took this process for dead.
     fn table(&self, id: TableId) -> Result<Arc<TableInfo>, NodeError> {
         self.held.place.node.tables.by_id(id).ok_or(NodeError::LockTimeout)
+    }
+
+    /// What writers see to while rows of `old` are copied.
+    fn kept(&self, old: &Arc<TableInfo>, is_online: bool) -> Result<Option<Arc<KeptByWriters>>, NodeError> {
+        if !is_online {
+            return Ok(None);
+        }
+        let tables = tables_with_rows(old);
+        let first = tables.first().expect("a table has rows somewhere");
+        // If it is not there any more the group has ended the job.
+        first.shared.building.get().map(Some).ok_or(NodeError::LockTimeout)
+    }
+
+    /// Copies a table, which is held alone again at the end.
+    async fn copy(
+        &self,
+        mut copying: Copying<'_, '_>,
+        is_online: bool,
+        wait: DdlWait<'_>,
+    ) -> Result<Copied, NodeError> {
+        if !is_online {
+            wait.unless_killed(copying.pass()).await?;
+            wait.unless_killed(self.covered()).await?;
+            return Ok(copying.copied);
+        }
+        self.held.let_users_in(wait.meanwhile).await?;
+        fault::point("node.ddl.cluster.open").map_err(build::fault_error)?;
+        wait.unless_killed(copying.pass()).await?;
+        let mut returns = 0;
+        loop {
+            wait.unless_killed(copying.rounds()).await?;
+            wait.unless_killed(self.covered()).await?;
+            wait.unless_killed(self.held.have_alone_again(wait.limit)).await?;
+            if !wait.unless_killed(copying.is_far_behind(returns)).await? {
+                break;
+            }
+            returns += 1;
+            self.held.let_users_in(Meanwhile::All).await?;
+        }
+        if wait.unless_killed(copying.last()).await? > 0 {
+            wait.unless_killed(self.covered()).await?;
+        }
+        Ok(copying.copied)
+    }
+
+    /// A new table goes on counting where the old one is, and above all its numbers, before it takes its place.
+    async fn count_above(&self, new: &TableInfo, highest: u64) -> Result<(), NodeError> {
+        let cluster = self.held.place.cluster;
+        let old = self.held.tables[0].schema.id;
+        let given = cluster.group().counters.get(&old).copied().unwrap_or(1).saturating_sub(1);
+        let value = given.max(highest);
+        if value > 0 {
+            cluster.propose(GroupCommand::Observe { table: new.schema.id, value }).await?;
+        }
+        Ok(())
     }
 
     /// Waits until every process that is up has filled the new ordered indexes.

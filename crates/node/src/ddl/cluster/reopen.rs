@@ -6,7 +6,7 @@
 
 use super::{Held, RETRY, refused, unexpected};
 use crate::error::NodeError;
-use crate::locks::metadata::{Meanwhile, Turns};
+use crate::locks::metadata::{DdlWait, Meanwhile, Turns};
 use crate::member::nothing_seen;
 use futures::future::{Either, select};
 use rauk_log::fault;
@@ -59,6 +59,20 @@ impl Held<'_> {
             runtime.sleep(turns.pause().min(left())).await;
             node.check_running()?;
         }
+    }
+
+    /// The same where users are let in.
+    pub(super) async fn alone_again_if_open(&self, wait: DdlWait<'_>) -> Result<(), NodeError> {
+        match self.is_open() {
+            true => wait.unless_killed(self.have_alone_again(wait.limit)).await,
+            false => Ok(()),
+        }
+    }
+
+    /// The same before a job ends that has failed: what writers keep is not to go while they are at it. If they stay, they
+    /// hear of it.
+    pub(super) async fn alone_again_to_end(&self, wait: DdlWait<'_>) {
+        let _ = self.alone_again_if_open(wait).await;
     }
 
     /// Opens or closes the intent; `false`: another one is in the way.

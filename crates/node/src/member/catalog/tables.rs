@@ -11,7 +11,7 @@
 
 use super::fills::{Fills, Item, fill_now};
 use super::intents::{Held, locked_alone};
-use crate::ddl::validating;
+use crate::ddl::{tables_with_rows, validating};
 use crate::executor::Class;
 use crate::node::Node;
 use crate::table::building::{Building, NOTES};
@@ -193,9 +193,17 @@ fn keep_builds(node: &Arc<Node>, catalog: &Catalog) {
             |t: &Arc<TableSchema>| t.entry_of.filter(|(_, index)| *index == NOTES).map(|(base, _)| (base, t.id));
         let Some((base, notes)) = job.tables.iter().find_map(base_of) else { continue };
         let definition = job.definitions.iter().find(|definition| definition.id == base);
-        let (Some(table), Some(notes), Some(definition)) =
-            (node.tables.by_id(base), node.tables.by_id(notes), definition)
-        else {
+        let (Some(table), Some(notes)) = (node.tables.by_id(base), node.tables.by_id(notes)) else { continue };
+        let Some(definition) = definition else {
+            // It gets no other definition over the same rows: they are copied.
+            let copied = Building::of_copy(&table.schema, notes);
+            for table in tables_with_rows(&table) {
+                kept.insert(table.schema.id);
+                let slot = &table.shared.building;
+                if !slot.get().is_some_and(|kept| kept.notes.schema.id == copied.notes.schema.id) {
+                    slot.set(Some(copied.clone()));
+                }
+            }
             continue;
         };
         let parents = validating::parents(node, definition, &table.schema);

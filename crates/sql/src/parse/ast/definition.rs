@@ -76,9 +76,6 @@ pub struct Digits {
     pub scale: Option<u64>,
 }
 
-/// In the place of a collation's name: BINARY behind a type, the `_bin` collation of whatever set the column has.
-pub const BINARY_OF_SET: &str = "_bin";
-
 #[derive(Clone, Debug, PartialEq)]
 pub enum ColumnOption {
     Null,
@@ -91,6 +88,8 @@ pub enum ColumnOption {
     Comment(String),
     Charset(String),
     Collation(String),
+    /// BINARY behind a character type: the collation `…_bin` of whatever set the column has.
+    BinaryCollation,
     References(References),
     Check(Check),
     Generated {

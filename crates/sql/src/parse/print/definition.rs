@@ -103,6 +103,7 @@ impl Printer<'_> {
                 self.text(" COLLATE ")?;
                 self.charset(name)
             }
+            ColumnOption::BinaryCollation => self.text(" BINARY"),
             ColumnOption::References(references) => self.references(references),
             ColumnOption::Check(check) => {
                 self.text(" ")?;

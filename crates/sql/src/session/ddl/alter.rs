@@ -459,7 +459,10 @@ impl Session {
         let keeps_rows = !writes_again && !needs_rewrite(&old, &new);
         if keeps_rows && old.partitioning.is_some() && same_indexes(&old, &new) {
             match moves_rows {
-                true => drop(self.engine.database.reorganize_leaves(table, new, self.ddl_wait()).await?),
+                true => {
+                    let wait = DdlWait { meanwhile: demanded::meanwhile(demands), ..self.ddl_wait() };
+                    self.engine.database.reorganize_leaves(table, new, wait).await?;
+                }
                 false => self.engine.database.change_partitions(table, new, self.ddl_wait()).await?,
             }
             return Ok(Completion { info, ..Completion::default() });
@@ -473,7 +476,7 @@ impl Session {
         let same = TableSchema { database: old.database.clone(), name: old.name.clone(), ..new.clone() };
         let renamed = table.is_temporary() && same == *old;
         let copies = !renamed && (table.is_temporary() || is_copy(&old, &new));
-        let rows = self.rewrite_table(table, &old, new).await?;
+        let rows = self.rewrite_table(table, &old, new, demanded::meanwhile(demands)).await?;
         // MySQL counts rows when it copies them to a new table, and not when it rebuilds one in place.
         let counted = if copies { rows } else { 0 };
         let info = format!("Records: {counted}  Duplicates: 0  Warnings: 0");

@@ -160,6 +160,7 @@ pub fn draft(
             attributes.system = Some(reference_system(value, &definition.column_type, context)?);
         }
     }
+    attributes.binary = definition.options.contains(&ColumnOption::BinaryCollation);
     attributes.zerofill = definition.options.contains(&ColumnOption::Zerofill);
     if let ColumnType::Year(Some(4)) = definition.column_type {
         let message = "'YEAR(4)' is deprecated and will be removed in a future release. Please use YEAR instead";
@@ -186,7 +187,7 @@ pub fn draft(
             ColumnOption::Unique => key = key.or(Some(InlineKey::Unique)),
             ColumnOption::Comment(text) => comment = text.clone(),
             ColumnOption::OnUpdate(value) => on_update = Some(value),
-            ColumnOption::Charset(_) | ColumnOption::Collation(_) => {}
+            ColumnOption::Charset(_) | ColumnOption::Collation(_) | ColumnOption::BinaryCollation => {}
             ColumnOption::AutoIncrement => auto_increment = true,
             // A foreign key of the table, which has it already.
             ColumnOption::References(_) => {}

@@ -219,8 +219,8 @@ impl Session {
         Ok(())
     }
 
-    /// Declared columns first, then those of the query; a query's column of a declared one's name fills it. The table is dropped again when the rows
-    /// cannot be written.
+    /// Columns that are declared only come first, then those of the query in its order; one of a declared column's name fills that. The table is
+    /// dropped again when the rows cannot be written.
     async fn create_table_as(
         &mut self,
         mut draft: TableDraft,
@@ -240,9 +240,11 @@ impl Session {
                 return Err(MysqlError::new(codes::DUP_FIELDNAME, message));
             }
             names.push(column.name.clone());
-            if draft.column(&column.name).is_none() {
-                draft.columns.push(self.of_result(column, matches!(query.body, QueryBody::Select(_))));
-            }
+            let made = match draft.column(&column.name) {
+                Some(declared) => draft.columns.remove(declared),
+                None => self.of_result(column, matches!(query.body, QueryBody::Select(_))),
+            };
+            draft.columns.push(made);
         }
         let (database, name) = (draft.database.clone(), draft.name.clone());
         let (duplicates, temporary) = (statement.duplicates, statement.temporary);

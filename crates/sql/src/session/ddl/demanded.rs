@@ -2,14 +2,15 @@
 //!
 //! A change of the definition alone (columns that come and go, names, options, keys that go) takes no time that depends
 //! on the rows: it is INSTANT, and fits every LOCK. An index over columns that are there is filled, and a foreign key over
-//! them validated, while readers and writers go on, unless LOCK says that they are to wait ([`meanwhile`]). What else
-//! fills an index, checks rows or writes them again has the table alone while it runs: that is EXCLUSIVE and nothing
-//! less. Rows that are converted are what MySQL calls COPY.
+//! them validated, while readers and writers go on, unless LOCK says that they are to wait ([`meanwhile`]). So are rows
+//! written again where they keep their keys ([`rewrite::is_online`]). What else fills an index, checks rows or writes them
+//! again has the table alone while it runs: that is EXCLUSIVE and nothing less. Rows that are converted are what MySQL
+//! calls COPY, which it refuses with LOCK = NONE.
 //!
 //! LOCK = SHARED and EXCLUSIVE of a change of the definition alone are kept, since nobody sees a moment between before
 //! and after.
 
-use super::rewrite::{is_copy, needs_rewrite};
+use super::rewrite::{self, is_copy, needs_rewrite};
 use crate::parse::statement::Demands;
 use rauk_node::{Meanwhile, is_online};
 use rauk_types::error::codes;
@@ -22,7 +23,7 @@ fn looks_at_rows(old: &TableSchema, new: &TableSchema) -> bool {
     makes_index || makes_foreign_key || needs_rewrite(old, new)
 }
 
-/// Who may use the table while an index is filled or a foreign key is validated.
+/// Who may use the table while an index is filled, a foreign key is validated or rows are copied.
 pub fn meanwhile(demands: &Demands) -> Meanwhile {
     match demands.lock {
         Some("EXCLUSIVE") => Meanwhile::Nobody,
@@ -61,7 +62,7 @@ pub fn check(
     let copy = is_copy(old, new);
     // Indexes of a partitioned table are made with its rows.
     let rewrites = moves_rows || old.partitioning.is_some() || needs_rewrite(old, new);
-    let online = !rewrites && is_online(old, new, checks);
+    let online = if rewrites { rewrite::is_online(old, new, checks) } else { is_online(old, new, checks) };
     match (algorithm, lock) {
         (Some("INSTANT"), _) if copy => refused("ALGORITHM=INSTANT".into(), "ALGORITHM=COPY"),
         (Some("INSTANT"), _) => refused("ALGORITHM=INSTANT".into(), "ALGORITHM=COPY/INPLACE"),

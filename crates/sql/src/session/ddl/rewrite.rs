@@ -10,7 +10,7 @@ use crate::bind::own_row;
 use crate::exec::rules;
 use crate::expr;
 use crate::session::session::Session;
-use rauk_node::{DdlWait, Look, Meanwhile, TableHandle};
+use rauk_node::{DdlWait, Look, Meanwhile, TableHandle, is_copied_online};
 use rauk_types::error::codes;
 use rauk_types::format::parse_int_prefix;
 use rauk_types::{Column, ColumnDefault, DataType, MysqlError, TableSchema, TypeKind, Value, ValueRef};
@@ -132,14 +132,22 @@ fn computes(old: &TableSchema, new: &TableSchema, counts: impl Fn(&Column) -> bo
     })
 }
 
+/// Whether users go on while the rows are written again. Not where rows get numbers, which stand above those of all that are there, nor where
+/// new foreign keys are validated.
+pub(super) fn is_online(old: &TableSchema, new: &TableSchema, checks: bool) -> bool {
+    let adds_foreign_key = new.foreign_keys.iter().any(|key| !old.foreign_keys.contains(key));
+    is_copied_online(old, new) && !newly_numbered(old, new) && !(checks && adds_foreign_key)
+}
+
 impl Session {
-    /// Writes all rows again under the new definition; gives how many. Where AUTO_INCREMENT comes to a column, rows without a number get one above
+    /// Writes all rows again under the new definition; gives how many. `meanwhile`: who may use the table, where that can be. Where AUTO_INCREMENT comes to a column, rows without a number get one above
     /// all that are there: rows come in no order, so that lower ones might be taken by rows that are yet to come.
     pub(super) async fn rewrite_table(
         &mut self,
         table: &TableHandle,
         old: &TableSchema,
         new: TableSchema,
+        meanwhile: Meanwhile,
     ) -> Result<u64, MysqlError> {
         // Where each new column's value comes from, and the type it has there.
         let sources: Vec<Option<(usize, DataType)>> = new
@@ -224,7 +232,12 @@ impl Session {
             limit: self.settings.metadata_wait,
             interrupt: Some(&self.process.interrupt),
             foreign_key_checks: self.settings.foreign_key_checks,
-            meanwhile: Meanwhile::All,
+            meanwhile: if is_online(old, &schema, self.settings.foreign_key_checks) {
+                meanwhile
+            } else {
+                Meanwhile::Nobody
+            },
+            progress: Some(&self.process.progress),
             locks: self.locks_of_ddl.as_ref(),
         };
         let result = match table.is_temporary() {

@@ -21,6 +21,8 @@ const MAX_VARCHAR_BYTES: u64 = 65_535;
 pub struct TypeAttributes<'a> {
     pub charset: Option<&'a str>,
     pub collation: Option<&'a str>,
+    /// BINARY behind the type: the `_bin` collation of its set.
+    pub binary: bool,
     /// The table's collation.
     pub inherited: Collation,
     /// A VARCHAR or VARBINARY that is too long is an error, and not a TEXT or BLOB.
@@ -28,6 +30,17 @@ pub struct TypeAttributes<'a> {
     pub zerofill: bool,
     /// Of SRID.
     pub system: Option<&'static ReferenceSystem>,
+}
+
+impl TypeAttributes<'_> {
+    /// The collation of a type of text. One that is named comes before BINARY. Errors: 1115, 1273, 1253.
+    fn resolve(&self) -> Result<Collation, MysqlError> {
+        let resolved = charset::resolve(self.charset, self.collation, self.inherited)?;
+        match self.binary && self.collation.is_none() {
+            true => charset::binary_of(resolved.charset()),
+            false => Ok(resolved),
+        }
+    }
 }
 
 /// The type that a column definition declares.
@@ -87,7 +100,7 @@ fn of_members(
     column: &str,
     attributes: &TypeAttributes<'_>,
 ) -> Result<DataType, MysqlError> {
-    let resolved = charset::resolve(attributes.charset, attributes.collation, attributes.inherited)?;
+    let resolved = attributes.resolve()?;
     if resolved == Collation::Binary {
         return Err(errors::not_supported("ENUM and SET columns of the character set binary"));
     }
@@ -303,7 +316,7 @@ fn character(
     column: &str,
     attributes: &TypeAttributes<'_>,
 ) -> Result<DataType, MysqlError> {
-    let collation = charset::resolve(attributes.charset, attributes.collation, attributes.inherited)?;
+    let collation = attributes.resolve()?;
     if collation == Collation::Binary {
         // CHARACTER SET binary makes the byte type of the same shape.
         let kind = match kind {

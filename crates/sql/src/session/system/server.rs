@@ -175,7 +175,7 @@ fn rows_of_sessions(sessions: Vec<ProcessInfo>) -> Vec<Vec<Value>> {
             session.database.map_or(Value::Null, Value::Str),
             s(if info.is_some() { "Query" } else { "Sleep" }),
             Value::Int(session.seconds),
-            s(if info.is_some() { "executing" } else { "" }),
+            s(session.state),
             info.map_or(Value::Null, Value::Str),
         ]
     };
