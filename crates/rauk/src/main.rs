@@ -59,6 +59,7 @@ fn command() -> Command {
                 .subcommand(bench::flex::command())
                 .subcommand(bench::cluster::command())
                 .subcommand(bench::analytics::command())
+                .subcommand(bench::ddl::command())
                 .subcommand(
                     Command::new("sql")
                         .about("sysbench and single inserts, on servers started for the run")
@@ -162,6 +163,7 @@ fn run_bench(arguments: &ArgMatches) -> Result<(), String> {
         Some(("flex", arguments)) => return bench::flex::run(&bench::flex::options(arguments)?),
         Some(("cluster", arguments)) => return bench::cluster::run(&bench::cluster::options(arguments)?),
         Some(("analytics", arguments)) => return bench::analytics::run(&bench::analytics::options(arguments)?),
+        Some(("ddl", arguments)) => return bench::ddl::run_all(&bench::ddl::options(arguments)),
         Some(("sql", arguments)) => arguments,
         _ => unreachable!("clap requires a subcommand"),
     };

@@ -7,7 +7,7 @@ use mysql::prelude::Queryable;
 use std::time::Instant;
 
 /// Microseconds, up to a minute.
-fn latencies() -> Histogram<u64> {
+pub(super) fn latencies() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 60_000_000, 2).expect("the bounds are in order")
 }
 

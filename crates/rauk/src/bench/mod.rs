@@ -8,6 +8,7 @@
 
 pub mod analytics;
 pub mod cluster;
+pub mod ddl;
 pub mod flex;
 mod inserts;
 mod process;

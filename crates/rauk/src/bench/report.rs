@@ -4,17 +4,18 @@ use super::Sample;
 use comfy_table::{Table, presets};
 
 /// One workload: what each server did, Rauk first.
+#[derive(Clone)]
 pub struct Row {
     pub name: String,
     pub samples: Vec<Sample>,
 }
 
 impl Row {
-    fn rate(&self, i: usize) -> f64 {
+    pub fn rate(&self, i: usize) -> f64 {
         self.samples[i].operations / self.samples[i].seconds
     }
 
-    fn cpu_micros(&self, i: usize) -> f64 {
+    pub fn cpu_micros(&self, i: usize) -> f64 {
         self.samples[i].cpu_seconds * 1e6 / self.samples[i].operations
     }
 }

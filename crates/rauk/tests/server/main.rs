@@ -6,6 +6,7 @@
 mod common;
 
 mod bench_analytics;
+mod bench_ddl;
 mod charsets;
 mod conformance;
 mod crash;
