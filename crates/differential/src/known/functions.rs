@@ -45,6 +45,8 @@ pub(super) fn functions(statement: &mut Statement, names: &Names) -> bool {
                 ("TIMESTAMP({0}, {1})", "TIMESTAMP({0}, TIME({1}))"),
                 ("ELT({0}, {1}, {2})", "CASE {0} WHEN 1 THEN {1} WHEN 2 THEN {2} END"),
                 ("ASCII({0})", "(ASCII({0}) + 0)"),
+                // An unsigned number that a subquery gives is signed there.
+                ("SIGN({0})", "SIGN(({0}) + 0)"),
                 // Of a LONGTEXT it has no length.
                 ("UNHEX(HEX({0}))", "CAST({0} AS BINARY)"),
                 ("BIT_COUNT({0})", "(BIT_COUNT({0}) + 0)"),

@@ -38,6 +38,8 @@ use std::collections::BTreeMap;
 /// Rows that a statement brings together.
 const ALONE: usize = 256;
 pub(super) const IN_CLUSTER: usize = 1024;
+/// Of a table with more leaves, rows are brought together as if it had so many.
+const MOST_LEAVES: usize = 64;
 /// Bytes of rows in one operation of a cluster, or one row.
 const MOST_BYTES: usize = 256 << 10;
 
@@ -64,6 +66,11 @@ impl Transaction {
     /// How many rows are worth to be brought together: in a cluster each partition's share is a question.
     pub fn rows_together(&self) -> usize {
         if self.node.cluster().is_some() { IN_CLUSTER } else { ALONE }
+    }
+
+    /// The same of rows that are inserted into this table: of a partitioned one each leaf gets its own share.
+    pub fn inserts_together(&self, table: &TableHandle) -> usize {
+        self.rows_together() * table.parts().map_or(1, |parts| parts.count().clamp(1, MOST_LEAVES))
     }
 
     /// Inserts those of the rows that need no more than their place, and marks them in `done`. `rows`: the values of

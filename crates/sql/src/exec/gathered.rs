@@ -23,8 +23,9 @@ use crate::physical::model::{Fill, InsertPlan, OnDuplicate};
 use rauk_node::Transaction;
 use rauk_types::{MysqlError, Value};
 
-/// Bytes of their values from which on no more are.
+/// Bytes of their values from which on no more are. Of a partitioned table the rows are divided among its partitions.
 const BYTES: usize = 128 << 10;
+const BYTES_OF_PARTITIONS: usize = 2 << 20;
 /// So few rows are written one by one where not all can be written together.
 const FEW: usize = 8;
 
@@ -112,7 +113,8 @@ impl Insert<'_> {
         gathered.bytes += values.iter().map(|value| size_of::<Value>() + heap_length(value)).sum::<usize>();
         gathered.rows.push(values);
         gathered.numbers.push(number);
-        match gathered.rows.len() >= self.txn.rows_together() || gathered.bytes >= BYTES {
+        let bytes = if self.plan.table.parts().is_some() { BYTES_OF_PARTITIONS } else { BYTES };
+        match gathered.rows.len() >= self.txn.inserts_together(&self.plan.table) || gathered.bytes >= bytes {
             true => self.write_gathered().await,
             false => Ok(()),
         }
