@@ -226,9 +226,10 @@ impl<'a, 'c> Copying<'a, 'c> {
                     let row = &pending[from + at];
                     let mut base = Vec::new();
                     self.new.primary_key().encode_values(row, &mut base);
-                    if self.kept.is_none() || self.is_duplicate(&base, &existing, index).await? {
-                        return Err(self.duplicate(index, &pending[from + at]));
+                    if self.kept.is_none() {
+                        return Err(self.duplicate(index, row));
                     }
+                    self.check_duplicate(&base, &existing, index).await?;
                     self.note(&base).await?;
                     pending.remove(from + at);
                 }
@@ -302,9 +303,7 @@ impl<'a, 'c> Copying<'a, 'c> {
                     }
                     Ok(Renewed::Locked) => break,
                     Ok(Renewed::Taken(Taken { index, existing, .. })) => {
-                        if self.is_duplicate(base, &existing, index).await? {
-                            return Err(self.duplicate_of(base, index).await?);
-                        }
+                        self.check_duplicate(base, &existing, index).await?;
                         break;
                     }
                     Err(error) => self.patience.again(self.node, error).await?,
@@ -372,66 +371,57 @@ impl<'a, 'c> Copying<'a, 'c> {
         Ok(Ok(brought))
     }
 
-    /// Whether two rows have one key at one time. `false`: they have not, or somebody is about to change one of them.
-    async fn is_duplicate(&mut self, base: &[u8], other: &[u8], index: IndexId) -> Result<bool, NodeError> {
+    /// Error 1062 if two rows have one key at one time; not if they have not, or somebody is about to change one of them.
+    async fn check_duplicate(&mut self, base: &[u8], other: &[u8], index: IndexId) -> Result<(), NodeError> {
         loop {
-            match self.looks_duplicate(base, other, index).await {
-                Err(NodeError::NoWait) => return Ok(false),
+            match self.find_duplicate(base, other, index).await {
+                Ok(Some(row)) => return Err(self.duplicate(index, &row)),
+                Ok(None) | Err(NodeError::NoWait) => return Ok(()),
                 Err(error) => self.patience.again(self.node, error).await?,
-                looked => return looked,
             }
         }
     }
 
-    async fn looks_duplicate(&mut self, base: &[u8], other: &[u8], index: IndexId) -> Result<bool, NodeError> {
+    /// One transaction, whose locks have stood to its end; gives the second row.
+    async fn find_duplicate(
+        &mut self,
+        base: &[u8],
+        other: &[u8],
+        index: IndexId,
+    ) -> Result<Option<Vec<Value>>, NodeError> {
         let mut txn = self.begin();
         let lock = Some((LockMode::Shared, WaitPolicy::NoWait));
+        let mut rows = Vec::new();
         if base == other {
             // A row that went and came back is read twice. In several leaves there may be one each, since EXCHANGE PARTITION … WITHOUT
             // VALIDATION.
-            let mut leaves = 0;
-            for leaf in self.from.iter().filter(|_| self.old.parts().is_some()) {
-                for leaf in tables_with_rows(leaf) {
-                    let row = read(&mut txn, &TableHandle::new(leaf), base, lock).await?;
-                    leaves += usize::from(row.is_some());
-                }
+            let leaves: Vec<_> = self.from.iter().flat_map(tables_with_rows).collect();
+            for leaf in leaves.iter().filter(|_| self.old.parts().is_some()) {
+                rows.extend(read(&mut txn, &TableHandle::new(leaf.clone()), base, lock).await?);
             }
-            return Ok(leaves > 1);
-        }
-        let schema = self.new.schema().clone();
-        let keys = IndexKeys::new(&schema, schema.index(index).expect("the table's own index"));
-        let mut found: Vec<Vec<u8>> = Vec::new();
-        let mut both = false;
-        for base in [base, other] {
-            let Some(row) = read(&mut txn, &self.old, base, lock).await? else { return Ok(false) };
-            let converted = self.converted(&row)?;
-            let before = std::mem::take(&mut found);
-            keys.for_each_unique_value(&converted, |key| {
-                both |= before.contains(&key);
-                found.push(key);
-            });
+        } else {
+            for base in [base, other] {
+                rows.extend(read(&mut txn, &self.old, base, lock).await?);
+            }
         }
         txn.commit_without_waiting().await?;
-        Ok(both)
+        let schema = self.new.schema().clone();
+        let keys = IndexKeys::new(&schema, schema.index(index).expect("the table's own index"));
+        let mut seen: Vec<Vec<u8>> = Vec::new();
+        for row in rows {
+            let converted = self.converted(&row)?;
+            let before = seen.len();
+            keys.for_each_unique_value(&converted, |key| seen.push(key));
+            if seen[before..].iter().any(|key| seen[..before].contains(key)) {
+                return Ok(Some(converted));
+            }
+        }
+        Ok(None)
     }
 
     fn duplicate(&self, index: IndexId, row: &[Value]) -> NodeError {
         let index: &IndexSchema = self.new.schema().index(index).expect("the table's own index");
         duplicate_entry(self.new.schema(), index, |column| row[column].clone())
-    }
-
-    /// The same of a row that was found to be one.
-    async fn duplicate_of(&mut self, base: &[u8], index: IndexId) -> Result<NodeError, NodeError> {
-        let mut txn = self.begin();
-        let row = read(&mut txn, &self.old, base, None).await?;
-        match row {
-            Some(row) => {
-                let converted = self.converted(&row)?;
-                Ok(self.duplicate(index, &converted))
-            }
-            // It has gone since: both had the key when that was looked up.
-            None => Ok(self.duplicate(index, &vec![Value::Null; self.new.schema().columns.len()])),
-        }
     }
 }
 
