@@ -75,7 +75,7 @@ pub fn run(arguments: &ArgMatches) -> Result<ExitCode, String> {
         show_warnings: arguments.get_flag("show-warnings"),
         local_files: arguments.get_flag("local-infile"),
     };
-    let mut session = Session::begin(options, Watch::begin(!prompt)?, &beginning)?;
+    let mut session = Session::begin(options, Watch::begin()?, &beginning)?;
     let force = arguments.get_flag("force");
     if prompt {
         return prompt::run(session, force).map(|()| ExitCode::SUCCESS);
@@ -92,7 +92,7 @@ fn finish(session: &mut Session, text: impl Read, origin: &Origin) -> Result<Exi
     match script::run(session, &mut statements, origin) {
         Ok(Flow::Failed) => Ok(ExitCode::FAILURE),
         Ok(_) => Ok(ExitCode::SUCCESS),
-        Err(Failure::Interrupted) => Ok(ExitCode::from(INTERRUPTED)),
+        Err(Failure::Interrupted(_)) => Ok(ExitCode::from(INTERRUPTED)),
         Err(Failure::Statement(reason) | Failure::Lost(reason) | Failure::Output(reason)) => Err(reason),
     }
 }

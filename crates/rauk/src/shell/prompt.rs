@@ -32,6 +32,7 @@ pub fn run(mut session: Session, force: bool) -> Result<(), String> {
     }
     let greeting = session.greeting();
     session.output.line(&greeting)?;
+    session.watch.at_prompt();
     let origin = Origin::prompt(force);
     let mut splitter = Splitter::new(session.limit);
     let mut entry = String::new();
@@ -53,7 +54,10 @@ pub fn run(mut session: Session, force: bool) -> Result<(), String> {
                 entry.clear();
                 continue;
             }
-            Err(ReadlineError::Eof) => break,
+            Err(ReadlineError::Eof) => {
+                session.output.line("")?;
+                break;
+            }
             Err(error) => return Err(error.to_string()),
         }
         let mut quit = false;
@@ -91,7 +95,13 @@ pub fn run(mut session: Session, force: bool) -> Result<(), String> {
                 Ok(Flow::On | Flow::Failed) => {}
                 Err(Failure::Statement(reason) | Failure::Lost(reason)) => session.output.complain(&reason),
                 Err(Failure::Output(reason)) => return Err(reason),
-                Err(Failure::Interrupted) => {}
+                Err(Failure::Interrupted(said)) => {
+                    if let Some(reason) = said {
+                        session.output.complain(&reason);
+                    }
+                    // What was typed or pasted behind it was meant to follow it.
+                    splitter.clear();
+                }
             }
         }
         if splitter.open().is_none() || quit {

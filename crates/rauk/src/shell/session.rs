@@ -38,8 +38,8 @@ pub enum Failure {
     Lost(String),
     /// Nothing can be shown any more.
     Output(String),
-    /// Ctrl-C in a script.
-    Interrupted,
+    /// Ctrl-C while a statement ran, and what the server said to that.
+    Interrupted(Option<String>),
 }
 
 pub struct Session {
@@ -184,20 +184,20 @@ impl Session {
         self.watch.end();
         self.note_changes(&text);
         let refusal = self.refusal.lock().expect("nobody panics with it").take();
-        let interrupted = self.watch.take_interrupted() && !self.prompt;
+        let interrupted = self.watch.take_interrupted();
         match shown {
             Err(Trouble::Output(reason)) => {
                 self.connection = None;
                 Err(Failure::Output(reason))
             }
             Err(Trouble::Server(error)) => Err(self.failed(error, &text)),
-            _ if interrupted => Err(Failure::Interrupted),
+            _ if interrupted => Err(Failure::Interrupted(None)),
             Ok(_) if refusal.is_some() => Err(Failure::Statement(refusal.unwrap_or_default())),
             Ok(warnings) if warnings > 0 && self.show_warnings => self.show_the_warnings(),
             Ok(_) => Ok(()),
         }
         .map_err(|failure| match failure {
-            Failure::Statement(_) if interrupted => Failure::Interrupted,
+            Failure::Statement(reason) if interrupted => Failure::Interrupted(Some(reason)),
             other => other,
         })
     }

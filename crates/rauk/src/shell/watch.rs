@@ -7,7 +7,8 @@
 //! terminal in a mode in which Ctrl-C is a key, and none of this happens.
 //!
 //! A script (`-e`, a file, a pipe) is ended by Ctrl-C: its statement is cancelled, nothing more is run, the exit code is
-//! 130. Between two statements, or on the second Ctrl-C, the process ends at once.
+//! 130. Between two statements, or on the second Ctrl-C, the process ends at once. A file of `source` ends too, and the
+//! prompt goes on.
 //!
 //! Another thread shows the seconds of a statement that runs for longer than one, on standard error if that is a
 //! terminal. The line goes when the statement has rows to show, or ends. A server has no better measure: none of its
@@ -17,6 +18,7 @@ use crate::client::{self, Options};
 use mysql::prelude::Queryable;
 use nix::sys::signal::{SigSet, Signal};
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -51,7 +53,7 @@ struct Current {
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
-    script: bool,
+    script: AtomicBool,
 }
 
 impl Shared {
@@ -65,12 +67,16 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Blocks SIGINT; to be called before other threads are started. `script`: Ctrl-C ends the shell too.
-    pub fn begin(script: bool) -> Result<Watch, String> {
+    /// Blocks SIGINT; to be called before other threads are started. Ctrl-C ends the shell until [`Watch::at_prompt`].
+    pub fn begin() -> Result<Watch, String> {
         let told = |e: &dyn std::fmt::Display| format!("cannot wait for signals: {e}");
         let interrupt: SigSet = [Signal::SIGINT].into_iter().collect();
         interrupt.thread_block().map_err(|e| told(&e))?;
-        let shared = Arc::new(Shared { state: Mutex::new(State::default()), changed: Condvar::new(), script });
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State::default()),
+            changed: Condvar::new(),
+            script: AtomicBool::new(true),
+        });
         let watched = shared.clone();
         let thread = std::thread::Builder::new().name("interrupt".into()).spawn(move || {
             while interrupt.wait().is_ok() {
@@ -84,6 +90,11 @@ impl Watch {
             thread.map_err(|e| told(&e))?;
         }
         Ok(Watch { shared })
+    }
+
+    /// From here on Ctrl-C ends statements only.
+    pub fn at_prompt(&self) {
+        self.shared.script.store(false, Ordering::Relaxed);
     }
 
     /// A statement begins.
@@ -142,7 +153,7 @@ impl Shared {
         {
             let mut state = self.lock();
             let again = std::mem::replace(&mut state.interrupted, true);
-            if self.script && (state.current.is_none() || again) {
+            if self.script.load(Ordering::Relaxed) && (state.current.is_none() || again) {
                 std::process::exit(INTERRUPTED.into());
             }
             if state.current.is_none() {

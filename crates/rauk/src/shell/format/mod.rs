@@ -91,7 +91,9 @@ impl Column {
             ColumnType::MYSQL_TYPE_BIT | ColumnType::MYSQL_TYPE_GEOMETRY => Kind::Bits,
             _ => Kind::Text,
         };
-        Column { name: column.name_str().into_owned(), kind }
+        // The name of an expression is its text, with its line breaks.
+        let name = column.name_str().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Column { name, kind }
     }
 }
 
@@ -190,6 +192,8 @@ impl<'a> Printer<'a> {
             Format::Table => self.table.end(self.out, &self.columns, self.header),
             Format::Json if self.rows == 0 => self.out.write_all(b"]\n"),
             Format::Json => self.out.write_all(b"\n]\n"),
+            // Another table could follow.
+            Format::Markdown => self.out.write_all(b"\n"),
             _ => Ok(()),
         }
     }

@@ -28,6 +28,8 @@ use std::io::{ErrorKind, Read};
 
 /// Most bytes that a reader is asked for at once.
 const CHUNK: usize = 64 * 1024;
+/// A command and its argument are looked at as a whole.
+const LONGEST_COMMAND: usize = 64 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
@@ -72,6 +74,7 @@ pub struct SplitError {
 #[derive(Debug)]
 pub enum Why {
     TooLong { limit: usize },
+    LongCommand { limit: usize },
     Open { what: &'static str },
     Zero,
     Utf16,
@@ -88,6 +91,7 @@ impl fmt::Display for SplitError {
                 f,
                 "the statement that begins here is longer than max_allowed_packet ({limit} bytes); is a delimiter or a closing quote missing?"
             ),
+            Why::LongCommand { limit } => write!(f, "the command that begins here is longer than {limit} bytes"),
             Why::Open { what } => {
                 write!(f, "the text ends inside the {what} that begins here; the statement was not run")
             }
@@ -242,9 +246,9 @@ impl Splitter {
                 Step::Piece(piece) => return Ok(Some(piece)),
                 Step::Wait if !self.ended => {
                     // A line that a command may fill is held too.
-                    return if self.buffer.len() - self.start > self.limit && !self.begun && self.mode == Mode::Plain {
-                        self.begun_line = self.line;
-                        Err(self.too_long())
+                    let held = self.buffer.len() - self.start;
+                    return if held > self.longest_command() && !self.begun && self.mode == Mode::Plain {
+                        Err(self.long_command())
                     } else {
                         Ok(None)
                     };
@@ -256,6 +260,14 @@ impl Splitter {
 
     fn too_long(&self) -> SplitError {
         SplitError { line: self.begun_line, why: Why::TooLong { limit: self.limit } }
+    }
+
+    fn longest_command(&self) -> usize {
+        self.limit.min(LONGEST_COMMAND)
+    }
+
+    fn long_command(&self) -> SplitError {
+        SplitError { line: self.line, why: Why::LongCommand { limit: self.longest_command() } }
     }
 
     /// What is left when the text has ended.
@@ -430,7 +442,7 @@ impl Splitter {
         if command.name == Name::Use {
             // With a delimiter it is a statement like others, however its name is quoted.
             let Some(reach) = self.reach(length, true) else { return Err(()) };
-            let fits = length + reach.taken <= self.limit;
+            let fits = length + reach.taken <= self.longest_command();
             if fits && (reach.delimited || behind[..reach.argument].trim_ascii().is_empty()) {
                 return Ok(None);
             }
@@ -497,9 +509,8 @@ impl Splitter {
         }
         let Some(reach) = self.reach(length, reach == Argument::Word) else { return Ok(Step::Wait) };
         let taken = reach.taken;
-        if length + taken > self.limit {
-            self.begun_line = line;
-            return Err(self.too_long());
+        if length + taken > self.longest_command() {
+            return Err(self.long_command());
         }
         let argument = self.buffer[self.at + length..][..reach.argument].trim_ascii();
         if command.name == Name::Delimiter {
@@ -698,5 +709,4 @@ impl<R: Read> Statements<R> {
 }
 
 #[cfg(test)]
-#[path = "split_tests.rs"]
 mod tests;
