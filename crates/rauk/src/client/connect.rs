@@ -9,13 +9,13 @@
 //! statement is sent: a server never speaks unasked, so anything that can be read means the end. Whoever finds a
 //! connection lost that way knows that its statement was not executed.
 
-use super::tls::{self, TlsOptions};
+use super::tls::{self, TlsMode, TlsOptions};
 use mysql::consts::CapabilityFlags;
 use mysql::{Conn, OptsBuilder};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fmt::Display;
 use std::net::{TcpStream, ToSocketAddrs};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// How long a server may take to accept and to greet.
@@ -73,6 +73,8 @@ pub struct Connection {
     pub host: Option<Host>,
     /// Protocol and cipher; `None`: not encrypted.
     pub tls: Option<String>,
+    /// With TLS, the connection to the server; `conn` ends at the relay.
+    carried: Option<TcpStream>,
 }
 
 impl Connection {
@@ -80,7 +82,11 @@ impl Connection {
     pub fn is_open(&self) -> bool {
         // SAFETY: the connection owns the descriptor and lives longer than this call.
         let socket = unsafe { BorrowedFd::borrow_raw(self.conn.as_raw_fd()) };
-        let mut watched = [PollFd::new(socket, PollFlags::POLLIN)];
+        // The other side sends no more; nix has no name for it.
+        let closed = PollFlags::from_bits_retain(nix::libc::POLLRDHUP);
+        let mut watched = vec![PollFd::new(socket, PollFlags::POLLIN)];
+        // The relay may not have noticed the end yet. What can be read there is not for us: TLS has messages of its own.
+        watched.extend(self.carried.as_ref().map(|stream| PollFd::new(stream.as_fd(), closed)));
         matches!(poll(&mut watched, PollTimeout::ZERO), Ok(0))
     }
 
@@ -106,7 +112,7 @@ pub fn connect(options: &Options) -> Result<Connection, String> {
         let conn = open(options, None, options.socket.as_deref()).map_err(|refused| match refused {
             Refused::Elsewhere(text) | Refused::Final(text) => text,
         })?;
-        return Ok(Connection { conn, host: None, tls: None });
+        return Ok(Connection { conn, host: None, tls: None, carried: None });
     }
     let mut reasons = Vec::new();
     for host in &options.hosts {
@@ -121,20 +127,35 @@ pub fn connect(options: &Options) -> Result<Connection, String> {
 
 fn connect_to(options: &Options, host: &Host) -> Result<Connection, Refused> {
     let (stream, has_tls) = greeting(host)?;
-    // TLS that is impossible is no reason to look elsewhere: the next host would be worse unnoticed.
-    if !options.tls.wants(has_tls).map_err(|e| Refused::Final(format!("{host}: {e}")))? {
-        drop(stream);
+    let plain = || {
         let conn = open(options, Some(host), None)?;
-        return Ok(Connection { conn, host: Some(host.clone()), tls: None });
+        Ok(Connection { conn, host: Some(host.clone()), tls: None, carried: None })
+    };
+    // TLS that is impossible is no reason to look elsewhere: what was asked for would be missing there unnoticed.
+    let told = |e: String| Refused::Final(format!("{host}: {e}"));
+    if !options.tls.wants(has_tls).map_err(told)? {
+        drop(stream);
+        return plain();
     }
-    let relay = tls::Relay::begin(stream, &host.name, &options.tls).map_err(Refused::Final)?;
-    let opened = open(options, Some(host), Some(relay.path()));
+    let place = match tls::Place::make() {
+        Ok(place) => place,
+        Err(_) if options.tls.mode == TlsMode::Preferred => {
+            drop(stream);
+            return plain();
+        }
+        Err(error) => return Err(Refused::Final(error)),
+    };
+    let relay = tls::Relay::begin(place, stream, &host.name, &options.tls).map_err(Refused::Final)?;
+    let opened = open(options, Some(host), Some(&relay.path()));
     match (opened, relay.outcome()) {
-        (Ok(conn), Ok(cipher)) => Ok(Connection { conn, host: Some(host.clone()), tls: Some(cipher) }),
+        (Ok(conn), Ok((cipher, stream))) => {
+            Ok(Connection { conn, host: Some(host.clone()), tls: Some(cipher), carried: Some(stream) })
+        }
+        // An old server may have TLS that nobody takes any more.
+        (_, Err(_)) if options.tls.mode == TlsMode::Preferred => plain(),
         // What went wrong there is why the library has found no server.
-        (Err(_), Err(reason)) => Err(Refused::Final(format!("{host}: {reason}"))),
+        (_, Err(reason)) => Err(told(reason)),
         (Err(refused), Ok(_)) => Err(refused),
-        (Ok(_), Err(reason)) => Err(Refused::Elsewhere(format!("{host}: {reason}"))),
     }
 }
 

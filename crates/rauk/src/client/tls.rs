@@ -13,7 +13,7 @@
 //! | `--ssl-mode` | encrypted | certificate |
 //! |---|---|---|
 //! | DISABLED | no | |
-//! | PREFERRED (default) | if the server has TLS | not looked at |
+//! | PREFERRED (default) | if the server has TLS and the two agree on it | not looked at |
 //! | REQUIRED | yes | not looked at |
 //! | VERIFY_CA (default with `--ssl-ca`) | yes | signed by an authority in `--ssl-ca` |
 //! | VERIFY_IDENTITY | yes | so, and for the name or address that was given as host |
@@ -208,31 +208,73 @@ pub fn shortest_greeting(seen: &[u8]) -> usize {
     capabilities_at(seen).map_or(seen.len() + 1, |at| at + 2)
 }
 
+/// A Unix socket in a directory that only this user can enter; both are removed with this.
+pub struct Place {
+    listener: Option<UnixListener>,
+    path: PathBuf,
+    directory: PathBuf,
+}
+
+impl Place {
+    /// In the first directory that takes it: a container may have read-only file systems, and the path of a socket may
+    /// not be long.
+    pub fn make() -> Result<Place, String> {
+        let mut failed = None;
+        for parent in [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into()] {
+            let name = format!("rauk-tls-{}-{:016x}", std::process::id(), rand::random::<u64>());
+            let directory = parent.join(name);
+            match std::fs::DirBuilder::new().mode(0o700).create(&directory) {
+                Ok(()) => {}
+                Err(error) => {
+                    failed.get_or_insert((parent, error));
+                    continue;
+                }
+            }
+            let path = directory.join("s");
+            match UnixListener::bind(&path) {
+                Ok(listener) => return Ok(Place { listener: Some(listener), path, directory }),
+                Err(error) => {
+                    let _ = std::fs::remove_dir(&directory);
+                    failed.get_or_insert((parent, error));
+                }
+            }
+        }
+        let (parent, error) = failed.expect("nothing else ends the loop");
+        Err(format!("cannot make a socket for TLS in {}: {error}; TMPDIR may name another directory", parent.display()))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_dir(&self.directory);
+    }
+}
+
 /// A connection of the protocol library that is carried over TLS.
 pub struct Relay {
-    path: String,
-    directory: PathBuf,
+    place: Place,
+    server: TcpStream,
     outcome: Arc<Mutex<Option<Result<String, String>>>>,
 }
 
 impl Relay {
     /// Takes a stream on which the server has greeted and nothing has been read.
-    pub fn begin(stream: TcpStream, host: &str, options: &TlsOptions) -> Result<Relay, String> {
+    pub fn begin(mut place: Place, stream: TcpStream, host: &str, options: &TlsOptions) -> Result<Relay, String> {
         let config = Arc::new(options.config()?);
-        let name = ServerName::try_from(host.to_string()).map_err(|_| format!("'{host}' is no name for TLS"))?;
+        let name = ServerName::try_from(host.to_string());
+        let name = match name {
+            // Where the name is not checked, any will do.
+            Err(_) if options.mode != TlsMode::VerifyIdentity => ServerName::try_from("localhost".to_string()),
+            name => name,
+        };
+        let name = name.map_err(|_| format!("'{host}' is no name that a certificate could have"))?;
         let tls = ClientConnection::new(config, name).map_err(|e| e.to_string())?;
-        let directory =
-            std::env::temp_dir().join(format!("rauk-tls-{}-{:016x}", std::process::id(), rand::random::<u64>()));
-        let told = |e: io::Error| format!("cannot make a socket for TLS below {}: {e}", directory.display());
-        std::fs::DirBuilder::new().mode(0o700).create(&directory).map_err(told)?;
-        let path = directory.join("s");
-        let listener = UnixListener::bind(&path).map_err(|e| {
-            let _ = std::fs::remove_dir(&directory);
-            told(e)
-        })?;
+        let Some(listener) = place.listener.take() else { return Err("the socket for TLS is in use".into()) };
         let outcome = Arc::new(Mutex::new(None));
         let said = outcome.clone();
-        let relay = Relay { path: path.display().to_string(), directory, outcome };
+        let server = stream.try_clone().map_err(|e| format!("cannot watch the connection: {e}"))?;
+        let relay = Relay { place, server, outcome };
         let thread = std::thread::Builder::new().name("tls".into()).spawn(move || {
             let (client, _) = listener.accept()?;
             drop(listener);
@@ -251,21 +293,16 @@ impl Relay {
     }
 
     /// Where the protocol library connects.
-    pub fn path(&self) -> &str {
-        &self.path
+    pub fn path(&self) -> String {
+        self.place.path.display().to_string()
     }
 
-    /// Protocol and cipher, or why there is no TLS. To be asked when the library has an answer.
-    pub fn outcome(self) -> Result<String, String> {
+    /// Protocol and cipher with the connection to the server, or why there is no TLS. To be asked when the library has an
+    /// answer.
+    pub fn outcome(self) -> Result<(String, TcpStream), String> {
         let outcome = self.outcome.lock().expect("nobody panics with it").clone();
-        outcome.unwrap_or_else(|| Err("the server closed the connection before TLS began".into()))
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-        let _ = std::fs::remove_dir(&self.directory);
+        let cipher = outcome.unwrap_or_else(|| Err("the server closed the connection before TLS began".into()))?;
+        Ok((cipher, self.server))
     }
 }
 

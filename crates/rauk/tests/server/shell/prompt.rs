@@ -312,6 +312,33 @@ fn a_lost_connection_comes_back_and_nothing_is_repeated() {
 }
 
 #[test]
+fn the_next_host_takes_over() {
+    let (place, first) = place();
+    let other = tempfile::tempdir().expect("a directory");
+    let second = Rauk::start(other.path());
+    for server in [&first, &second] {
+        run(&mut server.connect(), "CREATE DATABASE shop");
+    }
+    let hosts = format!("127.0.0.1:{},127.0.0.1:{}", first.port, second.port);
+    let mut shell = shell(place.home.path(), &first, &["-h", &hosts, "shop"]);
+    shell.wait_for(&format!("connected to 127.0.0.1:{}, database shop", first.port));
+    shell.wait_for(PROMPT);
+    first.kill();
+    let said =
+        shell.line("SELECT @@port AS p, DATABASE() AS d;", &format!("connected again to 127.0.0.1:{}", second.port));
+    assert!(!said.contains("while the statement ran"), "{said}");
+    shell.wait_for(&format!("| {} | shop |", second.port));
+    shell.wait_for(PROMPT);
+    // Nobody is left.
+    second.kill();
+    shell.line("SELECT 1;", "the connection is lost; the statement was not run");
+    let said = shell.wait_for(PROMPT);
+    assert_eq!(said.matches("cannot connect to 127.0.0.1").count(), 2, "{said}");
+    shell.keys("\x04");
+    assert_eq!(shell.ends().code(), Some(0));
+}
+
+#[test]
 fn a_statement_is_edited_in_the_editor() {
     let (place, server) = place();
     let editor = place.home.path().join("editor");
