@@ -1,8 +1,8 @@
 //! One statement: sent, its results shown, its time taken.
 //!
-//! A statement may have several results (CALL). Rows are shown as they come; the time of a result is what the server and
-//! the network took, without the time that showing took. Results with rows go to the pager if there is one; counts and
-//! times go to standard output, in formats for programs only at the prompt.
+//! A statement may have several results (CALL). Rows are shown as they come; the time of a result is how long the shell
+//! waited for the server, so that a slow terminal or pager does not count. Results with rows go to the pager if there is
+//! one; counts and times go to standard output, in formats for programs only at the prompt.
 
 use super::format::{self, Column, Format, Printer};
 use super::output::{self, Output, Taken};

@@ -3,6 +3,8 @@
 use super::{bad, command, finished, good};
 use crate::common::{Rauk, rauk_command, run};
 use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
 
 #[test]
 fn the_first_host_that_answers_is_taken() {
@@ -125,4 +127,59 @@ fn tls_by_every_mode() {
         .filter(dead)
         .filter_map(|e| ours(e).then_some(()));
     assert_eq!(left.count(), 0);
+}
+
+/// A certificate in `NAME.pem` with its key in `NAME.key`, made by openssl; without `by` it is an authority.
+fn certificate(directory: &Path, name: &str, alternative: &str, by: Option<&str>) {
+    let run = |arguments: &str| {
+        let output = Command::new("openssl").args(arguments.split(' ')).current_dir(directory).output();
+        let output = output.expect("openssl is installed");
+        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    };
+    let Some(by) = by else {
+        return run(&format!(
+            "req -x509 -newkey rsa:2048 -nodes -keyout {name}.key -out {name}.pem -days 2 -subj /CN={name}"
+        ));
+    };
+    run(&format!("req -newkey rsa:2048 -nodes -keyout {name}.key -out {name}.csr -subj /CN={name}"));
+    let extensions =
+        format!("basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth,serverAuth\nsubjectAltName={alternative}\n");
+    std::fs::write(directory.join("extensions"), extensions).expect("written");
+    run(&format!(
+        "x509 -req -in {name}.csr -CA {by}.pem -CAkey {by}.key -CAcreateserial -days 2 -out {name}.pem -extfile extensions"
+    ));
+}
+
+#[test]
+fn certificates_of_an_authority() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| directory.path().join(name).display().to_string();
+    certificate(directory.path(), "ours", "", None);
+    certificate(directory.path(), "theirs", "", None);
+    certificate(directory.path(), "server", "DNS:db.example", Some("ours"));
+    certificate(directory.path(), "here", "DNS:localhost,IP:127.0.0.1", Some("ours"));
+    certificate(directory.path(), "ann", "DNS:ann", Some("ours"));
+    let start = |name: &str| {
+        let mut started = rauk_command(&directory.path().join(format!("data-{name}")));
+        started.args(["--tls-cert", &file(&format!("{name}.pem")), "--tls-key", &file(&format!("{name}.key"))]);
+        started.args(["--tls-ca", &file("ours.pem")]);
+        Rauk::start_with(started).unwrap_or_else(|e| panic!("{e}"))
+    };
+    let (elsewhere, here) = (start("server"), start("here"));
+    let (authority, wrong) = (file("ours.pem"), file("theirs.pem"));
+    let ask = ["-e", "SELECT 1 AS one"];
+    let by = |mode: &'static str, authority| [&["--ssl-mode", mode, "--ssl-ca", authority], &ask[..]].concat();
+    assert!(good(&elsewhere, &by("VERIFY_CA", &authority), "").contains("| one |"));
+    let error = bad(&elsewhere, &by("VERIFY_IDENTITY", &authority), b"");
+    assert!(error.contains("not valid for name") && error.lines().count() == 1, "{error}");
+    assert!(bad(&elsewhere, &by("VERIFY_CA", &wrong), b"").contains("certificate"));
+    assert!(good(&here, &by("VERIFY_IDENTITY", &authority), "").contains("| one |"));
+    // The client's own.
+    run(&mut here.connect(), "CREATE USER ann REQUIRE SUBJECT '/CN=ann'");
+    let (own, key) = (file("ann.pem"), file("ann.key"));
+    let shown = ["-u", "ann", "--ssl-cert", &own, "--ssl-key", &key];
+    assert!(good(&here, &[&shown[..], &ask].concat(), "").contains("| one |"));
+    assert!(bad(&here, &[&["-u", "ann"], &ask[..]].concat(), b"").contains("ERROR 1045"));
+    let error = bad(&here, &[&["--ssl-cert", &own, "--ssl-key", &own], &ask[..]].concat(), b"");
+    assert!(error.contains("--ssl-key"), "{error}");
 }
