@@ -186,6 +186,11 @@ fn ctrl_c_cancels_the_statement_or_the_line() {
     shell.wait_for(PROMPT);
     shell.line("SELECT 'after' AS x;", "| after |");
     shell.wait_for(PROMPT);
+    // A program of the system has Ctrl-C for itself.
+    shell.line("system echo started; exec sleep 1000", "\nstarted");
+    shell.keys("\x03");
+    shell.wait_for("signal: 2");
+    shell.wait_for(PROMPT);
     // A file ends with it, though its statement does not fail.
     let file = place.home.path().join("f.sql");
     std::fs::write(&file, "DO SLEEP(1000);\nSELECT 'not reached';\n").expect("written");
