@@ -4,10 +4,11 @@
 //! early (`q` in less) has seen enough: the rest of the result is not shown, and the statement is cancelled. Standard
 //! output that nobody reads any more ends the shell ([`crate::out`]).
 
+use super::watch::shell_command;
 use crate::out;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, ErrorKind, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 const BUFFER: usize = 64 * 1024;
 
@@ -39,7 +40,7 @@ impl Output {
     /// For one result; a pager that cannot be started is told and left aside.
     pub fn sink(&mut self) -> BufWriter<Sink<'_>> {
         let pager = self.pager.clone().and_then(|command| {
-            let child = Command::new("sh").arg("-c").arg(&command).stdin(Stdio::piped()).spawn();
+            let child = shell_command(&command).stdin(Stdio::piped()).spawn();
             child.inspect_err(|e| eprintln!("cannot start the pager '{command}': {e}")).ok()
         });
         let to = match pager {

@@ -13,12 +13,12 @@
 
 use super::format::{FORMATS, Format};
 use super::session::{Failure, Session};
+use super::watch::shell_command;
 use crate::client::commands::{self, COMMANDS, Name};
 use crate::client::split::{Piece, SplitError, Statements, Typed, Why};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::process::Command as Program;
 
 const DEEPEST: u32 = 16;
 
@@ -185,7 +185,7 @@ fn command(session: &mut Session, typed: Typed, delimiter: &str, origin: &Origin
         Name::Tee => session.output.tee_to(argument).map_err(Failure::Statement)?,
         Name::System if argument.is_empty() => return wrong("system needs a command"),
         Name::System => {
-            let status = Program::new("sh").arg("-c").arg(argument).status();
+            let status = shell_command(argument).status();
             match status {
                 Ok(status) if status.success() => {}
                 Ok(status) => return wrong(&format!("{argument}: {status}")),
@@ -254,7 +254,7 @@ fn edit(text: &[u8], longest: usize) -> Result<String, String> {
     let told = |e: std::io::Error| format!("cannot edit: {}: {e}", path.display());
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(told)?;
     let edited = file.write_all(text).and_then(|()| file.write_all(b"\n")).map_err(told).and_then(|()| {
-        let status = Program::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(&path).status();
+        let status = shell_command(&format!("{editor} \"$1\"")).arg("sh").arg(&path).status();
         match status {
             Ok(status) if status.success() => {}
             Ok(status) => return Err(format!("'{editor}' has failed ({status}); nothing is run")),

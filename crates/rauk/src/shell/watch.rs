@@ -1,7 +1,7 @@
 //! What goes on beside a running statement: Ctrl-C cancels it, and its time is shown.
 //!
-//! Ctrl-C is SIGINT. It is blocked in all threads, and one thread waits for it; programs that the shell starts do not
-//! inherit that. While a statement runs, the thread opens a second connection to the same server and sends KILL QUERY;
+//! Ctrl-C is SIGINT. It is blocked in all threads, and one thread waits for it; programs that the shell starts get it as
+//! any program does ([`shell_command`]). While a statement runs, the thread opens a second connection to the same server and sends KILL QUERY;
 //! the statement then ends with error 1317 like any that fails. The shell waits with its next statement until that has
 //! been sent, so that a KILL never meets a statement that it was not meant for. At the prompt the line editor has the
 //! terminal in a mode in which Ctrl-C is a key, and none of this happens.
@@ -18,6 +18,8 @@ use crate::client::{self, Options};
 use mysql::prelude::Queryable;
 use nix::sys::signal::{SigSet, Signal};
 use std::io::{IsTerminal, Write};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -140,6 +142,17 @@ impl Drop for Watch {
         self.shared.lock().ended = true;
         self.shared.changed.notify_all();
     }
+}
+
+/// A command for the system's shell, which Ctrl-C reaches: what is blocked is inherited otherwise.
+pub fn shell_command(command: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command);
+    // SAFETY: between fork and exec only the mask of signals is set, which is allowed there.
+    unsafe {
+        shell.pre_exec(|| Ok([Signal::SIGINT].into_iter().collect::<SigSet>().thread_unblock()?));
+    }
+    shell
 }
 
 fn clear(current: &mut Current) {
