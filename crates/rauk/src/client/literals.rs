@@ -61,12 +61,13 @@ fn token(here: &[u8]) -> (usize, Token) {
         [b'\'' | b'"', ..] => (quoted(here), Token::Text),
         [b'#', ..] => (line(), Token::Comment),
         [b'-', b'-', space, ..] if *space <= b' ' => (line(), Token::Comment),
-        [b'/', b'*', third, ..] if !b"!M".contains(third) => {
+        [b'`', rest @ ..] => (rest.iter().position(|b| *b == b'`').map_or(here.len(), |at| at + 2), Token::Other),
+        [b'/', b'*', rest @ ..] if !rest.starts_with(b"!") && !rest.starts_with(b"M!") => {
             let end = here.windows(2).skip(2).position(|w| w == b"*/").map_or(here.len(), |at| at + 4);
             (end, Token::Comment)
         }
         // At least one byte, so that it goes on.
-        _ => (1 + here[1..].iter().take_while(|b| !b"'\"#-/".contains(b)).count(), Token::Other),
+        _ => (1 + here[1..].iter().take_while(|b| !b"'\"`#-/".contains(b)).count(), Token::Other),
     }
 }
 
@@ -130,8 +131,8 @@ mod tests {
             "INSERT INTO t VALUES (1, _binary x'FF0027270A', 'ok', x'E4') -- ?\n/* ? */, N x'FF'"
         );
         // What the splitter takes as one string is one here.
-        let bytes = b"SELECT '\\\\', '\xFF', \"'\xFE\"".to_vec();
-        assert_eq!(to_text(bytes).unwrap(), "SELECT '\\\\', x'FF', x'27FE'");
+        let bytes = b"SELECT '\\\\', '\xFF', \"'\xFE\", `it's`, /*Mine \xE4*/ '\xFD'".to_vec();
+        assert_eq!(to_text(bytes).unwrap(), "SELECT '\\\\', x'FF', x'27FE', `it's`, /*Mine ?*/ x'FD'");
     }
 
     #[test]

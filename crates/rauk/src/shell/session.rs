@@ -117,12 +117,30 @@ impl Session {
     /// Leaves the connection and makes another.
     pub fn connect_again(&mut self, database: Option<&str>) -> Result<(), Failure> {
         self.connection = None;
+        self.transaction = false;
+        let before = self.options.database.clone();
         if let Some(database) = database {
             self.options.database = Some(database.into());
         }
-        self.connect().map_err(Failure::Statement)?;
+        if let Err(reason) = self.connect() {
+            self.options.database = before;
+            return Err(Failure::Statement(reason));
+        }
         let text = format!("connected to {}{}", self.server(), self.in_database());
         self.output.line(&text).map_err(Failure::Output)
+    }
+
+    /// A connection in place of a lost one. Its database may have gone meanwhile.
+    fn connect_in_place(&mut self) -> Result<(), String> {
+        match self.connect() {
+            Err(reason) if reason.starts_with("ERROR 1049") && self.options.database.is_some() => {
+                self.options.database = None;
+                self.connect()?;
+                self.output.complain(&format!("{reason}; there is no current database"));
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     fn server(&self) -> String {
@@ -154,7 +172,7 @@ impl Session {
         let transaction = std::mem::take(&mut self.transaction);
         self.connection = None;
         let with_it = if transaction { ", and with it the open transaction" } else { "" };
-        self.connect()
+        self.connect_in_place()
             .map_err(|e| Failure::Lost(format!("the connection is lost{with_it}; the statement was not run\n{e}")))?;
         let text = format!(
             "the connection was lost; connected again to {}{}. Variables, temporary tables and locks of the session are gone.",
@@ -225,7 +243,7 @@ impl Session {
         };
         let mut said = format!("the connection was lost while the statement ran: {error}. {outcome}");
         if self.prompt {
-            match self.connect() {
+            match self.connect_in_place() {
                 Ok(()) => said += &format!("\nconnected again to {}{}", self.server(), self.in_database()),
                 Err(reason) => said += &format!("\n{reason}\nThe next statement connects again."),
             }

@@ -312,6 +312,18 @@ fn a_lost_connection_comes_back_and_nothing_is_repeated() {
         shell.keys("SELECT DATABASE() AS here;\r");
     }
     shell.wait_for("| d    |");
+    shell.wait_for(PROMPT);
+    // A database that is not there, before and afterwards.
+    shell.line("connect nowhere", "ERROR 1049");
+    shell.line("SELECT DATABASE() AS still;", "| d     |");
+    shell.wait_for(PROMPT);
+    run(&mut admin, "DROP DATABASE d");
+    drop(admin);
+    let port = server.port;
+    server.kill();
+    let _server = restart(&place, port);
+    shell.line("SELECT DATABASE() AS gone;", "there is no current database");
+    shell.wait_for("| NULL |");
     shell.keys("\\q\r");
     assert_eq!(shell.ends().code(), Some(0));
 }
