@@ -1,13 +1,13 @@
 //! The flags and environment variables of a connection, as MySQL's programs have them.
 //!
 //! A flag counts more than an environment variable. Variables are MySQL's (MYSQL_HOST, MYSQL_TCP_PORT, MYSQL_UNIX_PORT,
-//! MYSQL_PWD) and those with which a server of the same machine is configured (RAUK_HOST, RAUK_MYSQL_PORT, RAUK_SOCKET);
-//! the latter count more, since they say where a Rauk is. A flag for the host leaves variables for a socket aside, and
-//! the other way round.
+//! MYSQL_PWD) and those with which a server of the same machine is configured (RAUK_HOST, RAUK_MYSQL_PORT,
+//! RAUK_SOCKET); the latter count more, since they say where a Rauk is. A flag for the host leaves variables for a
+//! socket aside, and the other way round.
 //!
-//! `-p` and `--password` take a text only when it is written together with them (`-pTEXT`, `--password=TEXT`) and ask for
-//! the password otherwise, so that `-p shop` is a question and a database. [`with_password_forms`] brings all four into a
-//! form that the parser of arguments can take.
+//! `-p` and `--password` take a text only when it is written together with them (`-pTEXT`, `--password=TEXT`) and ask
+//! for the password otherwise, so that `-p shop` is a question and a database. [`with_password_forms`] brings all four
+//! into a form that the parser of arguments can take.
 
 use super::connect::{Host, Options};
 use super::password;
@@ -72,7 +72,7 @@ pub fn with_password_forms(command: &Command, arguments: impl Iterator<Item = Os
         return given;
     };
     given.extend(arguments.next());
-    // What follows an option that takes a text is that text, whatever it looks like.
+    // An option that takes a text takes the next argument, even one that looks like a flag.
     let takes_next = |argument: &OsStr| -> bool {
         let bytes = argument.as_bytes();
         let found = command.get_arguments().find(|a| match bytes {
@@ -105,7 +105,7 @@ pub fn with_password_forms(command: &Command, arguments: impl Iterator<Item = Os
     given
 }
 
-/// What the flags and variables say; asks for the password where they say so.
+/// Options from flags and variables. `-p` without a text asks for the password.
 pub fn options(arguments: &ArgMatches) -> Result<Options, String> {
     let mut options = without_password(arguments, &|name| std::env::var(name).ok().filter(|v| !v.is_empty()))?;
     if arguments.contains_id("password") {

@@ -1,10 +1,10 @@
 //! The shell's own commands, as one table: their words, letters, arguments and help.
 //!
-//! The splitter must know them, since a command ends with its line and a statement with the delimiter; the shell executes
-//! them; `help` prints them. One table serves all three, so they cannot differ. A command is written as a word at the
-//! beginning of a statement (`source FILE`) or as a backslash with a letter (`\. FILE`). Words are taken in either case,
-//! letters are not: `\g` and `\G` differ. No word begins a statement of SQL, with two exceptions: USE means the same in
-//! both, and HELP of MySQL's servers gives way to the shell's own.
+//! The splitter must know them, since a command ends with its line and a statement with the delimiter; the shell
+//! executes them; `help` prints them. One table serves all three, so they cannot differ. A command is written as a word
+//! at the beginning of a statement (`source FILE`) or as a backslash with a letter (`\. FILE`). Words are taken in
+//! either case, letters are not: `\g` and `\G` differ. No word begins a statement of SQL, with two exceptions: USE
+//! means the same in both, and HELP of MySQL's servers gives way to the shell's own.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
@@ -47,7 +47,7 @@ pub struct Command {
     pub words: &'static [&'static str],
     pub letters: &'static [u8],
     pub argument: Argument,
-    /// What the argument is; empty: there is none.
+    /// The argument as help shows it; empty: there is none.
     pub shown: &'static str,
     pub help: &'static str,
 }

@@ -6,8 +6,8 @@
 //! protocol's port would wait for ever. The greeting also says whether the server has TLS.
 //!
 //! A connection is lost when the server has ended or closed it. [`Connection::is_open`] finds that out before a
-//! statement is sent: a server never speaks unasked, so anything that can be read means the end. Whoever finds a
-//! connection lost that way knows that its statement was not executed.
+//! statement is sent: a server never speaks unasked, so anything that can be read means the end. A connection that
+//! is found lost this way has not executed the statement.
 
 use super::tls::{self, TlsMode, TlsOptions};
 use mysql::consts::CapabilityFlags;
@@ -16,12 +16,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fmt::Display;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a server may take to accept and to greet.
 const GREETING: Duration = Duration::from_secs(5);
-/// Of a greeting, as much as says whether there is TLS: a version of 64 bytes and the capabilities.
-const GREETING_BYTES: usize = 128;
+/// Of a greeting, enough for its version and capabilities.
+const GREETING_BYTES: usize = 512;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
@@ -85,7 +85,7 @@ impl Connection {
         // The other side sends no more; nix has no name for it.
         let closed = PollFlags::from_bits_retain(nix::libc::POLLRDHUP);
         let mut watched = vec![PollFd::new(socket, PollFlags::POLLIN)];
-        // The relay may not have noticed the end yet. What can be read there is not for us: TLS has messages of its own.
+        // The relay may not have noticed the end yet. Only the end counts there: TLS has messages of its own to read.
         watched.extend(self.carried.as_ref().map(|stream| PollFd::new(stream.as_fd(), closed)));
         matches!(poll(&mut watched, PollTimeout::ZERO), Ok(0))
     }
@@ -153,14 +153,14 @@ fn connect_to(options: &Options, host: &Host) -> Result<Connection, Refused> {
         }
         // An old server may have TLS that nobody takes any more.
         (_, Err(_)) if options.tls.mode == TlsMode::Preferred => plain(),
-        // What went wrong there is why the library has found no server.
+        // The library only knows that its socket was closed.
         (_, Err(reason)) => Err(told(reason)),
         (Err(refused), Ok(_)) => Err(refused),
     }
 }
 
 fn open(options: &Options, host: Option<&Host>, socket: Option<&str>) -> Result<Conn, Refused> {
-    // What a session changes comes with each OK: the database, and whether a transaction is open.
+    // Each OK reports changes of the session: the database, and whether a transaction is open.
     let reports = CapabilityFlags::CLIENT_SESSION_TRACK;
     let builder = OptsBuilder::new()
         .ip_or_hostname(host.map(|h| h.name.as_str()))
@@ -205,7 +205,7 @@ fn greeting(host: &Host) -> Result<(TcpStream, bool), Refused> {
                 let greeted = stream.set_read_timeout(Some(GREETING)).and_then(|()| peek_greeting(&stream, &mut seen));
                 let greeted = greeted.and_then(|n| stream.set_read_timeout(None).map(|()| n));
                 return match greeted {
-                    // Whatever it says, the protocol library has an answer to it.
+                    // The protocol library handles all greetings, errors too.
                     Ok(n) => Ok((stream, tls::is_offered(&seen[..n]))),
                     Err(_) => Err(Refused::Elsewhere(format!(
                         "{place} does not greet as a MySQL server does: is it the port of something else? `rauk start` prints its ports"
@@ -219,14 +219,17 @@ fn greeting(host: &Host) -> Result<(TcpStream, bool), Refused> {
     Err(unreachable(&place, &why))
 }
 
-/// Servers send a greeting at once; one that came in two parts would only look like one without TLS, so this asks twice.
+/// The beginning of the greeting, as far as it says whether there is TLS; it may come in parts.
 fn peek_greeting(stream: &TcpStream, seen: &mut [u8]) -> std::io::Result<usize> {
-    let n = stream.peek(seen)?;
-    if n > 0 && n < tls::shortest_greeting(&seen[..n]) {
-        std::thread::sleep(Duration::from_millis(20));
-        return stream.peek(seen);
+    const LOOK: Duration = Duration::from_millis(5);
+    let end = Instant::now() + GREETING;
+    loop {
+        let n = stream.peek(seen)?;
+        if n == 0 || n == seen.len() || n >= tls::shortest_greeting(&seen[..n]) || Instant::now() > end {
+            return Ok(n);
+        }
+        std::thread::sleep(LOOK);
     }
-    Ok(n)
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //!
 //! Dumps write the bytes of BLOB columns between quotes as they are (`_binary 'ÿØÿà…'`), so that a statement of a dump
 //! need not be UTF-8. The protocol library takes texts only. Each quoted text with such bytes becomes a hexadecimal
-//! literal (`_binary x'FFD8FFE0…'`), which has the same bytes and, like them, no character set of its own. Statements in
-//! UTF-8 are taken as they are. Such bytes in comments become `?`; elsewhere, in a name for example, they are an error,
-//! since they say that the text has another encoding.
+//! literal (`_binary x'FFD8FFE0…'`), which has the same bytes and, like them, no character set of its own. Statements
+//! in UTF-8 are taken as they are. Such bytes in comments become `?`; elsewhere, in a name for example, they are an
+//! error, since they say that the text has another encoding.
 
 use std::fmt::Write;
 
@@ -130,7 +130,7 @@ mod tests {
             to_text(bytes).unwrap(),
             "INSERT INTO t VALUES (1, _binary x'FF0027270A', 'ok', x'E4') -- ?\n/* ? */, N x'FF'"
         );
-        // What the splitter takes as one string is one here.
+        // Strings end where the splitter sees their end.
         let bytes = b"SELECT '\\\\', '\xFF', \"'\xFE\", `it's`, /*Mine \xE4*/ '\xFD'".to_vec();
         assert_eq!(to_text(bytes).unwrap(), "SELECT '\\\\', x'FF', x'27FE', `it's`, /*Mine ?*/ x'FD'");
     }

@@ -1,4 +1,4 @@
-//! What the tools need as clients of a server: `rauk sql`, `rauk status`, `rauk demo`.
+//! Connections and scripts for the tools that are clients of a server: `rauk sql`, `rauk status`, `rauk demo`.
 //!
 //! - [`arguments`]: the flags and environment variables of a connection, the same for all tools.
 //! - [`connect`]: hosts in turn, errors that say what to do, a lost connection that is noticed.

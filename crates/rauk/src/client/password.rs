@@ -1,8 +1,8 @@
 //! A password that is typed at the terminal and not shown.
 //!
-//! It is read from the terminal itself, not from standard input, which may be a script. The terminal gives each key as it
-//! comes, shows none and sends no signals meanwhile, so that Ctrl-C can restore it; whatever ends the reading, it gets its
-//! settings back.
+//! It is read from the terminal itself, not from standard input, which may be a script. The terminal gives each key as
+//! it comes, shows none and sends no signals meanwhile, so that Ctrl-C can restore it; whatever ends the reading, it
+//! gets its settings back.
 
 use nix::sys::termios::{LocalFlags, SetArg, Termios, tcgetattr, tcsetattr};
 use std::fs::{File, OpenOptions};

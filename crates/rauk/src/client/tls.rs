@@ -7,8 +7,9 @@
 //! In MySQL's protocol TLS begins in the middle. The server greets in plain text; the client answers with the first 32
 //! bytes of its login and the flag for TLS; the handshake of TLS follows; then the whole login. The relay puts that
 //! request in between. Therefore packets are numbered differently on both sides, by one, until the login is over; the
-//! relay renumbers them. From then on it copies bytes. The library takes a Unix socket as secure, which it is: a password
-//! in clear text leaves this process only inside TLS, and only when the server's certificate has been accepted.
+//! relay renumbers them. From then on it copies bytes. The library takes a Unix socket as secure, which it is: a
+//! password in clear text leaves this process only inside TLS, and only when the server's certificate has been
+//! accepted.
 //!
 //! | `--ssl-mode` | encrypted | certificate |
 //! |---|---|---|
@@ -127,7 +128,7 @@ fn roots(file: &Path) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// What a mode accepts as the server's certificate.
+/// Accepts the server's certificate as the mode says.
 #[derive(Debug)]
 struct Verifier {
     /// `None`: any certificate.
@@ -203,8 +204,11 @@ pub fn is_offered(greeting: &[u8]) -> bool {
         && flags.is_some_and(|two| u32::from(u16::from_le_bytes([two[0], two[1]])) & TLS_FLAG != 0)
 }
 
-/// How many bytes of a greeting [`is_offered`] needs, as far as these say.
+/// How many bytes of a greeting [`is_offered`] needs, as far as these say. An error in place of a greeting is whole.
 pub fn shortest_greeting(seen: &[u8]) -> usize {
+    if seen.get(HEADER).is_some_and(|protocol| *protocol != 10) {
+        return seen.len();
+    }
     capabilities_at(seen).map_or(seen.len() + 1, |at| at + 2)
 }
 

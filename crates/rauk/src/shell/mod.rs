@@ -1,7 +1,7 @@
 //! `rauk sql`: the SQL shell, since a fresh machine may have no MySQL client.
 //!
-//! It is an ordinary client of MySQL's protocol, by the crate `mysql` and [`crate::client`], and works with other servers
-//! of that protocol too. docs/shell.md lists its commands and flags.
+//! It is an ordinary client of MySQL's protocol, by the crate `mysql` and [`crate::client`], and works with other
+//! servers of that protocol too. docs/shell.md lists its commands and flags.
 //!
 //! | part | does |
 //! |---|---|
@@ -14,8 +14,8 @@
 //! | [`prompt`] | the line editor, its history |
 //! | [`names`] | Tab completion |
 //!
-//! With `-e` or piped input there is no prompt, and the first error ends it with exit code 1. A server may ask for a file
-//! of this machine only where `--local-infile` allows it (LOAD DATA LOCAL), as with MySQL's client.
+//! With `-e` or piped input there is no prompt, and the first error ends it with exit code 1. A server may ask for a
+//! file of this machine only where `--local-infile` allows it (LOAD DATA LOCAL), as with MySQL's client.
 
 mod format;
 mod names;

@@ -1,11 +1,11 @@
 //! Tab completion: words of SQL, databases, tables and columns, as the server has them.
 //!
-//! Names are read when Tab is pressed, by a connection of their own: the session keeps its transaction, its warnings and
-//! its last insert id, and a server that hangs delays a Tab by [`PATIENCE`] at most. They are kept until a statement may
-//! have changed them (DDL, USE), or `rehash`. What is kept is bounded: of each kind the first few thousand, and tables and
-//! columns of at most [`MOST_DATABASES`] databases.
+//! Names are read when Tab is pressed, by a connection of their own: the session keeps its transaction, its warnings
+//! and its last insert id, and a server that hangs delays a Tab by [`PATIENCE`] at most. They are kept until a
+//! statement may have changed them (DDL, USE), or `rehash`. The cache is bounded: the first few thousand names of each
+//! kind, and tables and columns of at most [`MOST_DATABASES`] databases.
 //!
-//! What is offered depends on what stands in front:
+//! The text before the cursor decides what is offered:
 //!
 //! - behind USE: databases; behind FROM, JOIN, INTO, UPDATE, TABLE, DESCRIBE, TRUNCATE: tables and databases;
 //! - behind `x.`: columns of the table x, tables of the database x, else columns of the tables in the statement;
@@ -34,7 +34,7 @@ const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORD
 const COLUMNS: &str = "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? \
      ORDER BY TABLE_NAME, ORDINAL_POSITION LIMIT 20000";
 
-/// What the completer knows of the session, and what it has read.
+/// The completer: the state of the session that it needs, and the names that it has read.
 pub struct Names {
     options: Options,
     changes: u64,
@@ -144,7 +144,7 @@ impl Names {
     }
 }
 
-/// What stands in front of the cursor.
+/// The text before the cursor, taken apart.
 struct Typed {
     /// Where the word begins that is to be completed.
     start: usize,
@@ -306,7 +306,7 @@ mod tests {
         }
     }
 
-    /// What is offered at the end of a text.
+    /// Candidates at the end of a text.
     fn offered(text: &str) -> Vec<String> {
         let typed = Typed::of(text);
         if typed.in_text { Vec::new() } else { known().candidates(&typed, text, Some("shop"), true) }

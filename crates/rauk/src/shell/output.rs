@@ -1,8 +1,8 @@
 //! Where results go: standard output or a pager, and the file of `tee` beside.
 //!
-//! A result is written as it comes, through a buffer. A pager is started for each statement and waited for. One that ends
-//! early (`q` in less) has seen enough: the rest of the result is not shown, and the statement is cancelled. Standard
-//! output that nobody reads any more ends the shell ([`crate::out`]).
+//! A result is written as it comes, through a buffer. A pager is started for each statement and waited for. One that
+//! ends early (`q` in less) has seen enough: the rest of the result is not shown, and the statement is cancelled.
+//! Standard output that nobody reads any more ends the shell ([`crate::out`]).
 
 use super::watch::shell_command;
 use crate::out;
@@ -103,7 +103,7 @@ pub fn finish(sink: BufWriter<Sink<'_>>, written: io::Result<()>) -> Result<Take
         }
         Err(error) => {
             let (error, buffer) = error.into_parts();
-            // What could not be written is not tried again.
+            // The rest of the buffer is not written.
             let (sink, _) = buffer.into_parts();
             (sink, written.and(Err(error)))
         }

@@ -1,10 +1,10 @@
-//! The prompt: a line editor, what was typed before, and what stands open.
+//! The prompt: the line editor and its history.
 //!
-//! Lines go to the splitter as they come; a statement may have many. What was typed from the time when nothing was open
-//! until nothing is open again is one entry of the history, with its line breaks. The history is a file in the home
-//! directory that only its owner can read, and grows with each entry, so that a shell that is killed loses none. An entry
-//! with the word IDENTIFIED or PASSWORD is not kept, neither in the file nor in memory: it may hold a password. MySQL's
-//! client has the same rule.
+//! Lines go to the splitter as they come; a statement may have many. The lines typed from the beginning of a statement
+//! to its end are one entry of the history, with their line breaks. The history is a file in the home directory that
+//! only its owner can read, and grows with each entry, so that a shell that is killed loses none. An entry with the
+//! word IDENTIFIED or PASSWORD is not kept, neither in the file nor in memory: it may hold a password. MySQL's client
+//! has the same rule.
 
 use super::names::Names;
 use super::script::{self, Flow, Origin};
@@ -99,7 +99,7 @@ pub fn run(mut session: Session, force: bool) -> Result<(), String> {
                     if let Some(reason) = said {
                         session.output.complain(&reason);
                     }
-                    // What was typed or pasted behind it was meant to follow it.
+                    // Text that was typed or pasted behind it was meant to follow it.
                     splitter.clear();
                 }
             }
@@ -121,7 +121,7 @@ fn editor(session: &Session) -> Result<Editor<Names, FileHistory>, String> {
     Ok(editor)
 }
 
-/// What stands in front of a line, of the same length wherever the statement is.
+/// The prompt of a line; all have the same length.
 fn prompt(open: Option<&str>) -> &'static str {
     match open {
         None => "rauk> ",

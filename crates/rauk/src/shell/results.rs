@@ -1,8 +1,8 @@
 //! One statement: sent, its results shown, its time taken.
 //!
 //! A statement may have several results (CALL). Rows are shown as they come; the time of a result is how long the shell
-//! waited for the server, so that a slow terminal or pager does not count. Results with rows go to the pager if there is
-//! one; counts and times go to standard output, in formats for programs only at the prompt.
+//! waited for the server, so that a slow terminal or pager does not count. Results with rows go to the pager if there
+//! is one; counts and times go to standard output, in formats for programs only at the prompt.
 
 use super::format::{self, Column, Format, Printer};
 use super::output::{self, Output, Taken};
@@ -24,7 +24,7 @@ pub struct How {
 /// Why a statement has not been shown to its end.
 pub enum Trouble {
     Server(mysql::Error),
-    /// What could not be shown; the connection is in the middle of a result.
+    /// The result could not be written; the connection is in the middle of it.
     Output(String),
 }
 
@@ -80,7 +80,7 @@ pub fn show(
                 if let Some(watch) = watch {
                     watch.cancel();
                 }
-                // What is under way is read, and the error with which it ends.
+                // Rows that are under way are read, and the error with which they end.
                 while set.next().is_some() {}
                 return Ok(0);
             }

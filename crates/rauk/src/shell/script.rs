@@ -56,7 +56,7 @@ impl Origin {
         Origin::new(Source::File, name, force)
     }
 
-    /// What stands in front of an error.
+    /// The beginning of an error message.
     fn place(&self, line: u64) -> String {
         match self.source {
             Source::Prompt => String::new(),
@@ -67,7 +67,7 @@ impl Origin {
     }
 }
 
-/// What follows a piece.
+/// How the shell goes on behind a piece.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Flow {
     On,

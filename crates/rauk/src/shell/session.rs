@@ -61,7 +61,7 @@ pub struct Session {
     pub changes: u64,
 }
 
-/// What a session begins with.
+/// Settings of a new session.
 pub struct Beginning {
     pub prompt: bool,
     pub format: Format,
@@ -125,6 +125,9 @@ impl Session {
         if let Err(reason) = self.connect() {
             self.options.database = before;
             return Err(Failure::Statement(reason));
+        }
+        if !self.prompt {
+            return Ok(());
         }
         let text = format!("connected to {}{}", self.server(), self.in_database());
         self.output.line(&text).map_err(Failure::Output)
@@ -224,7 +227,7 @@ impl Session {
         match error {
             mysql::Error::MySqlError(e) => Failure::Statement(format!("ERROR {} ({}): {}", e.code, e.state, e.message)),
             mysql::Error::CodecError(error) => {
-                // What the library has not read would be taken for the next answer.
+                // Bytes that the library has not read would be taken for the next answer.
                 self.connection = None;
                 self.transaction = false;
                 Failure::Statement(format!("{error}; the connection was closed"))
@@ -251,9 +254,9 @@ impl Session {
         Failure::Lost(said)
     }
 
-    /// What the server says that the statement has changed.
+    /// Notes the changes of the session that the server has reported with its answer.
     fn note_changes(&mut self, text: &str) {
-        const DDL: &[&str] = &["create", "drop", "alter", "rename", "source", "use"];
+        const DDL: &[&str] = &["create", "drop", "alter", "rename", "use"];
         if DDL.contains(&first_word(text).to_ascii_lowercase().as_str()) {
             self.changes += 1;
         }
@@ -308,7 +311,7 @@ impl Session {
         )
     }
 
-    /// What `status` shows.
+    /// Shows the connection and the settings of the shell.
     pub fn status(&mut self, delimiter: &str) -> Result<(), Failure> {
         self.ready()?;
         let mut lines = vec![("program", format!("rauk sql {}", env!("CARGO_PKG_VERSION")))];

@@ -1,14 +1,14 @@
-//! What goes on beside a running statement: Ctrl-C cancels it, and its time is shown.
+//! Two threads beside a running statement: one cancels it on Ctrl-C, one shows its time.
 //!
-//! Ctrl-C is SIGINT. It is blocked in all threads, and one thread waits for it; programs that the shell starts get it as
-//! any program does ([`shell_command`]). While a statement runs, the thread opens a second connection to the same server and sends KILL QUERY;
-//! the statement then ends with error 1317 like any that fails. The shell waits with its next statement until that has
-//! been sent, so that a KILL never meets a statement that it was not meant for. At the prompt the line editor has the
-//! terminal in a mode in which Ctrl-C is a key, and none of this happens.
+//! Ctrl-C is SIGINT. It is blocked in all threads, and one thread waits for it; programs that the shell starts get it
+//! as any program does ([`shell_command`]). While a statement runs, the thread opens a second connection to the same
+//! server and sends KILL QUERY; the statement then ends with error 1317 like any that fails. The shell waits with its
+//! next statement until that has been sent, so that a KILL never meets a statement that it was not meant for. At the
+//! prompt the line editor has the terminal in a mode in which Ctrl-C is a key, and none of this happens.
 //!
-//! A script (`-e`, a file, a pipe) is ended by Ctrl-C: its statement is cancelled, nothing more is run, the exit code is
-//! 130. Between two statements, or on the second Ctrl-C, the process ends at once. A file of `source` ends too, and the
-//! prompt goes on.
+//! A script (`-e`, a file, a pipe) is ended by Ctrl-C: its statement is cancelled, nothing more is run, the exit code
+//! is 130. Between two statements, or on the second Ctrl-C, the process ends at once. A file of `source` ends too, and
+//! the prompt goes on.
 //!
 //! Another thread shows the seconds of a statement that runs for longer than one, on standard error if that is a
 //! terminal. The line goes when the statement has rows to show, or ends. A server has no better measure: none of its

@@ -14,10 +14,10 @@
 //! - A statement ends with the delimiter (`;` until `DELIMITER` says otherwise), `\g`, `\G`, or the end of the text.
 //! - In `'…'` and `"…"` a backslash takes the next byte with it; in `` `…` `` it does not. The `sql_mode`s that change
 //!   this (NO_BACKSLASH_ESCAPES) are the server's and are not known here.
-//! - `-- `, `#` and `/* */` are comments. Those between statements are left out, those inside go to the server. The text
-//!   of `/*! */` and `/*M! */` is SQL: it begins a statement, has strings and comments in it, and no delimiter.
-//! - Commands are words at the beginning of a statement, or a backslash and a letter. Inside a statement only `\g`, `\G`,
-//!   `\c`, `\e` and `\p` are commands; `\N` is SQL's NULL. Others are an error there.
+//! - `-- `, `#` and `/* */` are comments. Those between statements are left out, those inside go to the server. The
+//!   text of `/*! */` and `/*M! */` is SQL: it begins a statement, has strings and comments in it, and no delimiter.
+//! - Commands are words at the beginning of a statement, or a backslash and a letter. Inside a statement only `\g`,
+//!   `\G`, `\c`, `\e` and `\p` are commands; `\N` is SQL's NULL. Others are an error there.
 //! - A zero byte outside of quotes and comments is an error: the text is no SQL script.
 //! - The comment with which MariaDB's dumps begin (`/*M!999999\- … */`) is remembered: what follows may run no commands
 //!   that reach beyond the server ([`Splitter::sandboxed`]).
@@ -118,7 +118,7 @@ enum Mode {
     BlockComment,
 }
 
-/// What a decision comes to.
+/// The result of looking at the next bytes.
 enum Step {
     /// More bytes are needed.
     Wait,
@@ -270,7 +270,7 @@ impl Splitter {
         SplitError { line: self.line, why: Why::LongCommand { limit: self.longest_command() } }
     }
 
-    /// What is left when the text has ended.
+    /// The last piece of a text that has ended.
     fn rest(&mut self) -> Result<Option<Piece>, SplitError> {
         let open = |what| Err(SplitError { line: self.open_line, why: Why::Open { what } });
         match self.mode {
@@ -469,7 +469,7 @@ impl Splitter {
             .iter()
             .find(|w| self.buffer[self.at..].get(..w.len()).is_some_and(|t| t.eq_ignore_ascii_case(w.as_bytes())))
             .map_or(0, |w| w.len());
-        // What takes no argument still takes its delimiter along.
+        // A command without an argument takes its delimiter along.
         let reach = if command.argument == Argument::None { Argument::Word } else { command.argument };
         self.command(command, word, reach, Vec::new())
     }

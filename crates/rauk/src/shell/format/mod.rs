@@ -9,8 +9,8 @@
 //! | json | an array of objects | `null` | a row |
 //! | markdown | documents | as table | a row |
 //!
-//! A [`Printer`] takes the columns of a result, its rows one by one, and its end. Values come as the text protocol sends
-//! them. Bytes that are no text are shown in hexadecimal, everywhere.
+//! A [`Printer`] takes the columns of a result, its rows one by one, and its end. Values come as the text protocol
+//! sends them. Bytes that are no text are shown in hexadecimal, everywhere.
 
 mod machine;
 mod table;
@@ -53,7 +53,7 @@ impl Format {
     }
 }
 
-/// What is known of a column.
+/// Name and kind of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
     pub name: String,

@@ -19,7 +19,7 @@ fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// What a shell said, and its exit code.
+/// The output and the exit code of a shell.
 struct Said {
     code: Option<i32>,
     out: String,

@@ -71,7 +71,7 @@ fn lines_commands_and_history() {
     shell.line("\\! echo from the $((1 + 1))nd shell", "from the 2nd shell");
     shell.line("status", "database:      shop");
     shell.line("tee", "tee needs a file");
-    // What is typed while a statement runs is there afterwards, all of it.
+    // Lines that are typed while a statement runs are all there afterwards.
     shell.keys("DO SLEEP(0.3);\rSELECT 'ahead 1' AS a;\rSELECT 'ahead 2' AS b;\rSELECT 'ahead 3' AS c;\r");
     for row in ["| ahead 1 |", "| ahead 2 |", "| ahead 3 |"] {
         shell.wait_for(row);
@@ -346,7 +346,7 @@ fn the_next_host_takes_over() {
     assert!(!said.contains("while the statement ran"), "{said}");
     shell.wait_for(&format!("| {} | shop |", second.port));
     shell.wait_for(PROMPT);
-    // Nobody is left.
+    // No server is left.
     second.kill();
     shell.line("SELECT 1;", "the connection is lost; the statement was not run");
     let said = shell.wait_for(PROMPT);

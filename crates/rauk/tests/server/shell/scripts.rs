@@ -115,7 +115,7 @@ fn wrong_texts_are_refused_in_one_line() {
     assert!(error(b"\\T /tmp/nobody\n").contains("tee is not run"));
     assert!(error(b"edit\n").contains("edit is a command of the prompt"));
     assert!(error(b"/*M!999999\\- enable the sandbox mode */\nsource x.sql\n").contains("sandbox"));
-    // What the end cuts off outside of quotes runs, as with MySQL's client; the server says what it makes of it.
+    // A statement that is cut off outside of quotes runs, as with MySQL's client.
     assert!(error(b"SELECT 1;\nINSERT INTO d.t VALUES (1").contains("standard input:2: ERROR 1064"));
     assert!(good(&server, &[], "SELECT 1 AS one").contains("| one |"));
     assert_eq!(good(&server, &[], ""), "");
