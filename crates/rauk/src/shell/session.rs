@@ -305,7 +305,7 @@ impl Session {
     pub fn greeting(&mut self) -> String {
         let version = self.value("SELECT @@version").unwrap_or_default();
         format!(
-            "connected to {}{} (version {version}). Statements end with ; help lists commands, \\q or Ctrl-D leaves.",
+            "connected to {}{} (version {version}). Statements end with ';'. help lists the commands, \\q or Ctrl-D leaves.",
             self.server(),
             self.in_database()
         )

@@ -36,7 +36,7 @@ fn history(home: &Path) -> String {
 fn lines_commands_and_history() {
     let (place, server) = place();
     let mut shell = shell(place.home.path(), &server, &[]);
-    shell.wait_for("help lists commands");
+    shell.wait_for("help lists the commands");
     shell.wait_for(PROMPT);
     shell.line("SELECT 41 + 1 AS n; SELECT 'two' AS t;", "| two |");
     shell.wait_for(PROMPT);
