@@ -263,7 +263,8 @@ const OF_BYTES: &[&str] = &[
 /// Functions of several rows that give the value of one of them.
 pub(super) const OF_ROWS: &[&str] = &["MIN(", "MAX(", "FIRST_VALUE(", "LAST_VALUE(", "NTH_VALUE(", "LEAD(", "LAG("];
 
-/// The least, or the first, of nothing but NULL has no type; it is a text to MariaDB.
+/// The least, or the first, of nothing but NULL has no type; it is a text to MariaDB. The least of integers and NULL is a
+/// DOUBLE with as many digits as what it meets.
 fn extremes_of_null(statement: &mut Statement) -> bool {
     each(statement, &mut |expr| match expr {
         Expr::Window { function, .. } if begins(function, OF_ROWS) && is_of_nothing(function) => {
@@ -273,6 +274,12 @@ fn extremes_of_null(statement: &mut Statement) -> bool {
         Expr::Form { form: "MIN({0})" | "MAX({0})", arguments, class } if arguments.iter().all(is_nothing) => {
             *expr = Expr::literal("NULL", *class);
             Step::Changed
+        }
+        Expr::Form { form: "GREATEST({0}, {1})" | "LEAST({0}, {1}, {2})", arguments, class: Class::Integer }
+            if arguments.iter().any(is_nothing) =>
+        {
+            *expr = Expr::literal("NULL", Class::Integer);
+            wrap(expr, "CAST({0} AS SIGNED)")
         }
         _ => Step::Same,
     })
