@@ -5,7 +5,9 @@ mod bench;
 mod cluster;
 mod config;
 mod demo;
+mod export;
 mod http;
+mod import;
 mod metrics;
 mod native;
 mod out;
@@ -52,6 +54,8 @@ fn command() -> Command {
                         .help("Let the server ask for files of this machine (LOAD DATA LOCAL)"),
                 ),
         )
+        .subcommand(import::command())
+        .subcommand(export::command())
         .subcommand(
             Command::new("bench")
                 .about("Measure")
@@ -187,6 +191,8 @@ fn main() -> ExitCode {
         Some(("status", arguments)) => status::run(arguments),
         Some(("demo", arguments)) => settings(arguments).and_then(|settings| demo::run(&settings)),
         Some(("sql", arguments)) => run_shell(arguments),
+        Some(("import", arguments)) => import::run(arguments),
+        Some(("export", arguments)) => export::run(arguments),
         Some(("bench", arguments)) => run_bench(arguments),
         _ => unreachable!("clap requires a subcommand"),
     };

@@ -14,6 +14,7 @@ mod directory;
 mod files;
 mod flex;
 mod hostile;
+mod import;
 mod isolation;
 mod metadata;
 mod native;
