@@ -1,8 +1,9 @@
 //! `rauk demo`: a running database with a small sample, shown in a few statements, for a first look.
 
+use crate::client::{self, Options};
 use crate::config::Settings;
 use crate::out;
-use crate::shell::{self, ShellOptions};
+use crate::shell;
 use crate::start::{self, Running};
 use mysql::prelude::Queryable;
 
@@ -36,22 +37,13 @@ pub fn run(settings: &Settings) -> Result<(), String> {
 
 fn show(settings: &Settings, running: &Running) -> Result<(), String> {
     let mysql = running.mysql().ok_or("the demo needs a node with the role sql")?;
-    let options = ShellOptions {
-        host: mysql.ip().to_string(),
-        port: mysql.port(),
-        socket: None,
-        user: "root".into(),
-        password: None,
-        database: None,
-        execute: None,
-        local_files: false,
-    };
+    let options = Options::root_at(&mysql.ip().to_string(), mysql.port());
     out::line(format_args!("{}\n", running.ready_line(settings)))?;
     tour(&options)?;
     out::line(format_args!(
         "\nThe server goes on running. Connect to it:\n  mariadb -h {host} -P {port} -u root demo\n  {program} sql --port {port} --database demo\nCtrl-C stops it; the data stays in {directory}.",
-        host = options.host,
-        port = options.port,
+        host = mysql.ip(),
+        port = mysql.port(),
         program = std::env::current_exe().map_or("rauk".into(), |p| p.display().to_string()),
         directory = settings.data_dir.display(),
     ))?;
@@ -59,8 +51,8 @@ fn show(settings: &Settings, running: &Running) -> Result<(), String> {
     Ok(())
 }
 
-fn tour(options: &ShellOptions) -> Result<(), String> {
-    let mut connection = shell::connect(options)?;
+fn tour(options: &Options) -> Result<(), String> {
+    let mut connection = client::connect(options)?.conn;
     let loaded: Option<String> = connection.query_first("SHOW DATABASES LIKE 'demo'").map_err(|e| e.to_string())?;
     if loaded.is_none() {
         load(&mut connection)?;
@@ -68,7 +60,7 @@ fn tour(options: &ShellOptions) -> Result<(), String> {
     connection.query_drop("USE demo").map_err(|e| e.to_string())?;
     for (title, sql) in TOUR {
         out::line(format_args!("-- {title}\n{sql};"))?;
-        shell::execute(&mut connection, sql, &mut std::io::stdout())?;
+        shell::show(&mut connection, sql)?;
         out::line(format_args!(""))?;
     }
     Ok(())

@@ -11,10 +11,12 @@
 //! A file is written beside its place and renamed when it is whole and on disk, so that nobody takes half of a table for
 //! all of it.
 
+use crate::client::arguments::{options, with_connection};
 use crate::import::columns::{self, Column, Table};
 use crate::import::fields::{Format, write_csv, write_tsv};
 use crate::import::literal::{self, Binary, Kind, quoted};
-use crate::import::{options, report, server};
+use crate::import::options::binary;
+use crate::import::{report, server};
 use crate::out;
 use clap::{Arg, ArgMatches, Command};
 use mysql::Value;
@@ -43,7 +45,7 @@ pub fn command() -> Command {
                 .default_value("hex"),
         )
         .arg(text("time-zone", "ZONE", "Of TIMESTAMP values, by default the server's"));
-    server::with_connection(command)
+    with_connection(command)
 }
 
 pub fn run(arguments: &ArgMatches) -> Result<(), String> {
@@ -52,12 +54,12 @@ pub fn run(arguments: &ArgMatches) -> Result<(), String> {
     let output = get("output").map(PathBuf::from);
     let ending = output.as_deref().and_then(Path::extension).and_then(|e| e.to_str());
     let format = get("format").as_deref().or(ending).and_then(Format::by_name).unwrap_or(Format::CSV);
-    let binary = options::binary(&get("binary").expect("has a default"));
+    let binary = binary(&get("binary").expect("has a default"));
     if binary == Binary::Text && format == Format::Jsonl {
         return Err("--binary text: JSON is text in UTF-8, which bytes need not be; take hex or base64".into());
     }
     let session = server::Session { zero_dates: true, skip_foreign_keys: false, time_zone: get("time-zone") };
-    let mut connection = server::place(arguments).session(&session)?;
+    let mut connection = server::Place(options(arguments)?).session(&session)?;
     let columns: Vec<Column> = columns::of_table(&mut connection, &table)?;
     if columns.is_empty() {
         return Err(format!("there is no table {table}"));

@@ -2,6 +2,7 @@
 
 mod backend;
 mod bench;
+mod client;
 mod cluster;
 mod config;
 mod demo;
@@ -35,25 +36,7 @@ fn command() -> Command {
         ))
         .subcommand(cluster::local::command())
         .subcommand(status::command())
-        .subcommand(
-            Command::new("sql")
-                .about("A small SQL shell; reads statements from a prompt, from -e, or from standard input")
-                .disable_help_flag(true)
-                .arg(Arg::new("help").long("help").action(ArgAction::Help).help("Print help"))
-                .arg(text("host", "ADDRESS", "Server").short('h').default_value("127.0.0.1"))
-                .arg(text("port", "PORT", "Port").short('P').value_parser(value_parser!(u16)).default_value("3306"))
-                .arg(text("socket", "PATH", "Unix socket instead").short('S'))
-                .arg(text("user", "NAME", "User").short('u').default_value("root"))
-                .arg(text("password", "TEXT", "Password").short('p').env("MYSQL_PWD").hide_env_values(true))
-                .arg(text("database", "NAME", "Database").short('D'))
-                .arg(text("execute", "STATEMENT", "Run this and leave").short('e'))
-                .arg(
-                    Arg::new("local-infile")
-                        .long("local-infile")
-                        .action(ArgAction::SetTrue)
-                        .help("Let the server ask for files of this machine (LOAD DATA LOCAL)"),
-                ),
-        )
+        .subcommand(shell::command())
         .subcommand(import::command())
         .subcommand(export::command())
         .subcommand(
@@ -147,20 +130,6 @@ fn run_start(arguments: &ArgMatches) -> Result<(), String> {
     })
 }
 
-fn run_shell(arguments: &ArgMatches) -> Result<(), String> {
-    let get = |name: &str| arguments.get_one::<String>(name).cloned();
-    shell::run(&shell::ShellOptions {
-        host: get("host").expect("has a default"),
-        port: *arguments.get_one::<u16>("port").expect("has a default"),
-        socket: get("socket"),
-        user: get("user").expect("has a default"),
-        password: get("password"),
-        database: get("database"),
-        execute: get("execute"),
-        local_files: arguments.get_flag("local-infile"),
-    })
-}
-
 fn run_bench(arguments: &ArgMatches) -> Result<(), String> {
     let arguments = match arguments.subcommand() {
         Some(("flex", arguments)) => return bench::flex::run(&bench::flex::options(arguments)?),
@@ -184,20 +153,26 @@ fn run_bench(arguments: &ArgMatches) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    let arguments = command().get_matches();
+    let command = command();
+    let given = client::arguments::with_password_forms(&command, std::env::args_os());
+    let arguments = command.get_matches_from(given);
     let result = match arguments.subcommand() {
         Some(("start", arguments)) => run_start(arguments),
         Some(("cluster", arguments)) => cluster::local::run(arguments),
         Some(("status", arguments)) => status::run(arguments),
         Some(("demo", arguments)) => settings(arguments).and_then(|settings| demo::run(&settings)),
-        Some(("sql", arguments)) => run_shell(arguments),
+        Some(("sql", arguments)) => return ended(shell::run(arguments)),
         Some(("import", arguments)) => import::run(arguments),
         Some(("export", arguments)) => export::run(arguments),
         Some(("bench", arguments)) => run_bench(arguments),
         _ => unreachable!("clap requires a subcommand"),
     };
+    ended(result.map(|()| ExitCode::SUCCESS))
+}
+
+fn ended(result: Result<ExitCode, String>) -> ExitCode {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(message) if message == out::CLOSED => ExitCode::from(out::CLOSED_CODE),
         Err(message) => {
             eprintln!("rauk: {message}");

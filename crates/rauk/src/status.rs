@@ -1,8 +1,8 @@
 //! `rauk status`: the cluster, or the lone node, as a node with the role sql tells of it in its system tables.
 
+use crate::client::{self, arguments};
 use crate::out;
-use crate::shell::{self, ShellOptions};
-use clap::{Arg, ArgMatches, Command, value_parser};
+use clap::{ArgMatches, Command};
 use comfy_table::Table;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use mysql::prelude::Queryable;
@@ -23,30 +23,12 @@ const PARTS: &[(&str, &str)] = &[
 ];
 
 pub fn command() -> Command {
-    let text = |name: &'static str, value, help| Arg::new(name).long(name).value_name(value).help(help);
-    Command::new("status")
+    arguments::with_connection(Command::new("status"))
         .about("Show nodes, partitions and health, as a node with the role sql knows them")
-        .disable_help_flag(true)
-        .arg(Arg::new("help").long("help").action(clap::ArgAction::Help).help("Print help"))
-        .arg(text("host", "ADDRESS", "Server").short('h').default_value("127.0.0.1"))
-        .arg(text("port", "PORT", "Port").short('P').value_parser(value_parser!(u16)).default_value("3306"))
-        .arg(text("user", "NAME", "User").short('u').default_value("root"))
-        .arg(text("password", "TEXT", "Password").short('p').env("MYSQL_PWD").hide_env_values(true))
 }
 
 pub fn run(arguments: &ArgMatches) -> Result<(), String> {
-    let get = |name: &str| arguments.get_one::<String>(name).cloned();
-    let options = ShellOptions {
-        host: get("host").expect("has a default"),
-        port: *arguments.get_one::<u16>("port").expect("has a default"),
-        socket: None,
-        user: get("user").expect("has a default"),
-        password: get("password"),
-        database: None,
-        execute: None,
-        local_files: false,
-    };
-    let mut connection = shell::connect(&options)?;
+    let mut connection = client::connect(&arguments::options(arguments)?)?.conn;
     let health: Vec<(String, String)> =
         connection.query("SELECT status, reason FROM rauk.health").map_err(|e| e.to_string())?;
     for (at, (status, reason)) in health.iter().enumerate() {

@@ -10,7 +10,7 @@ pub mod analytics;
 pub mod cluster;
 pub mod flex;
 mod inserts;
-mod process;
+pub mod process;
 mod report;
 mod schemas;
 mod servers;

@@ -3,7 +3,8 @@
 use super::fields::Format;
 use super::literal::Binary;
 use super::load::Duplicates;
-use super::server::{self, Place, Session};
+use super::server::{Place, Session};
+use crate::client::arguments;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use std::path::PathBuf;
 
@@ -23,6 +24,8 @@ pub struct Options {
     pub most_rejects: Option<u64>,
     pub create: bool,
     pub restart: bool,
+    pub check: bool,
+    pub users: bool,
     pub duplicates: Duplicates,
     pub sources: Vec<String>,
 }
@@ -39,14 +42,10 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 
 pub fn command() -> Command {
     let command = Command::new("import")
-        .about("Load files (CSV, TSV, JSON lines) into tables")
-        .arg(
-            Arg::new("source")
-                .value_name("FILE|DIR")
-                .num_args(1..)
-                .required(true)
-                .help("Files, or directories of DB.TABLE.csv"),
-        )
+        .about("Load files (CSV, TSV, JSON lines, dumps) or databases of a MySQL or MariaDB server")
+        .arg(Arg::new("source").value_name("SOURCE").num_args(1..).required(true).help(
+            "FILE.csv, .tsv, .jsonl, .sql, a directory of DB.TABLE.csv, or mysql://USER:PASSWORD@HOST:PORT[/DATABASE]",
+        ))
         .arg(text("table", "DB.TABLE", "Table; by default named after the file"))
         .arg(text("database", "NAME", "Database of tables without one").short('D'))
         .arg(text("format", "FORMAT", "By default by the file's ending").value_parser(["csv", "tsv", "jsonl"]))
@@ -76,7 +75,7 @@ pub fn command() -> Command {
         .arg(text("time-zone", "ZONE", "Of TIMESTAMP values, by default the server's"))
         .arg(flag("zero-dates", "Take dates such as 0000-00-00"))
         .arg(flag("skip-foreign-keys", "Do not check foreign keys (files of tables that refer to each other)"));
-    server::with_connection(command)
+    arguments::with_connection(command)
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {
@@ -95,11 +94,11 @@ pub fn binary(name: &str) -> Binary {
     }
 }
 
-pub fn options(arguments: &ArgMatches) -> Options {
+pub fn options(arguments: &ArgMatches) -> Result<Options, String> {
     let get = |name: &str| arguments.get_one::<String>(name).cloned();
     let chosen = |name: &str| get(name).expect("has a default");
-    Options {
-        place: server::place(arguments),
+    Ok(Options {
+        place: Place(arguments::options(arguments)?),
         session: Session {
             zero_dates: arguments.get_flag("zero-dates"),
             skip_foreign_keys: arguments.get_flag("skip-foreign-keys"),
@@ -118,13 +117,15 @@ pub fn options(arguments: &ArgMatches) -> Options {
         most_rejects: arguments.get_one::<u64>("max-rejects").copied(),
         create: arguments.get_flag("create"),
         restart: arguments.get_flag("restart"),
+        check: arguments.get_flag("check"),
+        users: arguments.get_flag("users"),
         duplicates: match chosen("on-duplicate").as_str() {
             "ignore" => Duplicates::Ignore,
             "replace" => Duplicates::Replace,
             _ => Duplicates::Error,
         },
         sources: arguments.get_many::<String>("source").into_iter().flatten().cloned().collect(),
-    }
+    })
 }
 
 impl Options {

@@ -3,20 +3,13 @@
 //! What an error means decides what becomes of a batch: a *row* that the server refuses can be put aside, a *conflict* is
 //! tried again, and everything else ends the import. So each code has its kind here and nowhere else.
 
-use crate::shell::{self, ShellOptions};
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use crate::client;
 use mysql::Conn;
 use mysql::prelude::Queryable;
 
 /// Where the server is and who connects.
 #[derive(Clone, Debug)]
-pub struct Place {
-    host: String,
-    port: u16,
-    socket: Option<String>,
-    user: String,
-    password: Option<String>,
-}
+pub struct Place(pub client::Options);
 
 /// Strict, as MySQL's default is; a 0 in a file is no question for the next number of an AUTO_INCREMENT column.
 const MODES: &str = "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,\
@@ -30,48 +23,9 @@ pub struct Session {
     pub time_zone: Option<String>,
 }
 
-pub fn with_connection(command: Command) -> Command {
-    let text = |name: &'static str, value: &'static str, help: &'static str| {
-        Arg::new(name).long(name).value_name(value).help(help)
-    };
-    command
-        .disable_help_flag(true)
-        .arg(Arg::new("help").long("help").action(ArgAction::Help).help("Print help"))
-        .arg(text("host", "ADDRESS", "Server").short('h').default_value("127.0.0.1"))
-        .arg(text("port", "PORT", "Port").short('P').value_parser(value_parser!(u16)).default_value("3306"))
-        .arg(text("socket", "PATH", "Unix socket instead").short('S'))
-        .arg(text("user", "NAME", "User").short('u').default_value("root"))
-        .arg(text("password", "TEXT", "Password").short('p').env("MYSQL_PWD").hide_env_values(true))
-}
-
-pub fn place(arguments: &ArgMatches) -> Place {
-    let get = |name: &str| arguments.get_one::<String>(name).cloned();
-    Place {
-        host: get("host").expect("has a default"),
-        port: *arguments.get_one::<u16>("port").expect("has a default"),
-        socket: get("socket"),
-        user: get("user").expect("has a default"),
-        password: get("password"),
-    }
-}
-
 impl Place {
-    /// Root without a password, on this machine.
-    pub fn local(port: u16) -> Place {
-        Place { host: "127.0.0.1".into(), port, socket: None, user: "root".into(), password: None }
-    }
-
     pub fn connect(&self) -> Result<Conn, String> {
-        shell::connect(&ShellOptions {
-            host: self.host.clone(),
-            port: self.port,
-            socket: self.socket.clone(),
-            user: self.user.clone(),
-            password: self.password.clone(),
-            database: None,
-            execute: None,
-            local_files: false,
-        })
+        client::connect(&self.0).map(|connection| connection.conn)
     }
 
     /// A connection whose session is set for an import.

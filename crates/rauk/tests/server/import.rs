@@ -385,7 +385,7 @@ fn what_is_exported_is_imported_again() {
     let place = Place::new();
     let rauk = Rauk::start(place.data.path());
     let mut client = rauk.connect();
-    let columns = "id BIGINT PRIMARY KEY, v VARCHAR(100), c CHAR(10), b VARBINARY(300), l LONGBLOB, j JSON, n DECIMAL(40,10), f FLOAT, x DOUBLE, \
+    let columns = "id BIGINT PRIMARY KEY, v VARCHAR(100), c CHAR(10), b VARBINARY(300), l LONGBLOB, j JSON, n DECIMAL(40,10), f FLOAT, f2 FLOAT, x DOUBLE, \
         d DATE, t TIME(3), dt DATETIME(6), ts TIMESTAMP(3) NULL, y YEAR, e ENUM('a','b,c',''), s SET('x','y'), bits BIT(11), g POINT, z INT(6) ZEROFILL, \
         twice BIGINT AS (y + 1), u BIGINT UNSIGNED, tx TEXT CHARACTER SET latin1";
     execute(
@@ -400,10 +400,10 @@ fn what_is_exported_is_imported_again() {
              (-9223372036854775808, 'it''s \\\\N, \"q\"\\r\\nnext\\tline \\0 end\\\\', '', x'00ff0a0d5c22', x'', '{\"k\": [1.5, \"\\\\n\", null, \"ä\"]}', \
               '-123456789012345678901234567890.0123456789', 1.1, 1e-300, '1000-01-01', '-838:59:59', '9999-12-31 23:59:59.999999', \
               '2026-11-29 01:02:03.456', 2155, 'b,c', 'x,y', b'10000000001', ST_GeomFromText('POINT(1 2)'), 42, 18446744073709551615, 'é')",
-            "INSERT INTO a (id, v, b, j, x, d, e, s, y, tx) VALUES (3, '\\\\N', 'text', '\"s\"', -0.1, '0000-00-00', '', '', 0, '日本')",
+            "INSERT INTO a (id, v, b, j, f2, x, d, e, s, y, tx) VALUES (3, '\\\\N', 'text', '\"s\"', 0.1234567, -0.1, '0000-00-00', '', '', 0, '日本')",
             "INSERT INTO a (id, v, j) SELECT 10 + id, CHAR(0x61, 0x20 USING utf8mb4), '[]' FROM a",
             "INSERT INTO a (id, v, b) WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 255) \
-             SELECT 100 + i, CONCAT('𝄞', CHAR(i USING latin1)), CAST(CHAR(i) AS BINARY) FROM n",
+             SELECT 100 + i, CONCAT('𝄞', CONVERT(CHAR(i USING latin1) USING utf8mb4)), CAST(CHAR(i) AS BINARY) FROM n",
         ],
     );
     for (format, binary) in [

@@ -24,3 +24,4 @@ mod online_ddl;
 mod output;
 mod partitioned;
 mod process;
+mod shell;
