@@ -38,8 +38,7 @@ struct Prepared {
 pub fn run(options: &Options, sources: &[PathBuf]) -> Result<(), String> {
     let files = expanded(options, sources)?;
     let mut connection = options.place.session(&options.session)?;
-    let packet: Option<usize> = connection.query_first("SELECT @@max_allowed_packet").map_err(|e| server::told(&e))?;
-    let packet = packet.unwrap_or(1 << 24);
+    let packet = server::packet(&mut connection)?;
     let mut prepared = Vec::with_capacity(files.len());
     for (path, format) in files {
         let shown = path.display().to_string();

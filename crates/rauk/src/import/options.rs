@@ -71,6 +71,8 @@ pub fn command() -> Command {
         )
         .arg(flag("create", "Create a table that does not exist; columns and types are guessed from the file"))
         .arg(flag("restart", "Forget the progress of an earlier import of the file"))
+        .arg(flag("check", "List what Rauk does not take of a dump or server, and load nothing"))
+        .arg(flag("users", "With mysql://: users and their privileges too"))
         .arg(text("threads", "N", "Connections").value_parser(value_parser!(u64).range(1..=256)).default_value(THREADS))
         .arg(text("time-zone", "ZONE", "Of TIMESTAMP values, by default the server's"))
         .arg(flag("zero-dates", "Take dates such as 0000-00-00"))

@@ -43,6 +43,12 @@ impl Place {
     }
 }
 
+/// The longest packet that the server takes.
+pub fn packet(connection: &mut Conn) -> Result<usize, String> {
+    let packet: Option<usize> = connection.query_first("SELECT @@max_allowed_packet").map_err(|e| told(&e))?;
+    packet.ok_or_else(|| "the server does not say its max_allowed_packet".into())
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A value or a row that cannot be stored.

@@ -17,6 +17,7 @@ mod hostile;
 mod import;
 mod isolation;
 mod metadata;
+mod migrate;
 mod native;
 mod native_bad_input;
 mod native_port;

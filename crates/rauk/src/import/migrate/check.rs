@@ -54,7 +54,10 @@ pub fn dump(options: &Options, path: &Path) -> Result<(), String> {
         use_database(&mut target, database)?;
     }
     let mut check = DumpCheck { target, findings: Findings::new(), refused: HashSet::new(), statements: 0 };
-    super::dump::each(path, |line, statement| check.statement(&format!("{}:{line}", path.display()), statement))?;
+    let limit = server::packet(&mut check.target)?;
+    super::dump::each(path, limit, |line, statement| {
+        check.statement(&format!("{}:{line}", path.display()), statement)
+    })?;
     let checked = format!("checked: {} statements", check.statements);
     told(&check.findings, &checked)
 }

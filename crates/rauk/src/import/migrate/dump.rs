@@ -20,9 +20,6 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// The longest statement that is taken; a server's max_allowed_packet may be less, and says so.
-const LONGEST: usize = 1 << 30;
-
 pub enum Statement<'a> {
     Text(&'a str),
     Use(&'a str),
@@ -44,19 +41,24 @@ impl Read for Counted {
     }
 }
 
-/// Calls `take` with the line and the statement, in order.
-pub fn each(path: &Path, take: impl FnMut(u64, Statement<'_>) -> Result<(), String>) -> Result<(), String> {
-    each_counted(path, &Rc::new(Cell::new(0)), take)
+/// Calls `take` with the line and the statement, in order. A statement that is longer than the limit is an error.
+pub fn each(
+    path: &Path,
+    limit: usize,
+    take: impl FnMut(u64, Statement<'_>) -> Result<(), String>,
+) -> Result<(), String> {
+    each_counted(path, limit, &Rc::new(Cell::new(0)), take)
 }
 
 fn each_counted(
     path: &Path,
+    limit: usize,
     bytes: &Rc<Cell<u64>>,
     mut take: impl FnMut(u64, Statement<'_>) -> Result<(), String>,
 ) -> Result<(), String> {
     let shown = path.display();
     let file = File::open(path).map_err(|e| format!("cannot read {shown}: {e}"))?;
-    let mut statements = Statements::new(Counted { file, bytes: bytes.clone() }, LONGEST);
+    let mut statements = Statements::new(Counted { file, bytes: bytes.clone() }, limit);
     loop {
         match statements.take().map_err(|e| format!("{shown}:{}: {e}", e.line))? {
             None => return Ok(()),
@@ -92,7 +94,7 @@ pub fn run(options: &Options, path: &Path) -> Result<(), String> {
     let report = Report::new(&shown, size, 0, 0);
     let bytes = Rc::new(Cell::new(0));
     let (mut statements, mut rows, mut before) = (0u64, 0u64, 0u64);
-    let ran = each_counted(path, &bytes, |line, statement| {
+    let ran = each_counted(path, server::packet(&mut connection)?, &bytes, |line, statement| {
         let at = |what: &str| format!("{shown}:{line}: {what}; what is before it was executed");
         let text = match statement {
             Statement::Use(name) => &format!("USE {}", quoted(name)),

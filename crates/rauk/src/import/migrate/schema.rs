@@ -41,7 +41,6 @@ pub struct Table {
 
 #[derive(Clone, Debug)]
 pub struct Account {
-    pub name: String,
     pub item: Item,
     pub grants: Result<Vec<String>, String>,
 }
@@ -201,7 +200,7 @@ fn read_accounts(connection: &mut Conn) -> Vec<Account> {
         let name = format!("{}@{}", quoted(&user), quoted(&host));
         let create = shown(connection, &format!("SHOW CREATE USER {name}"), 0);
         let grants = connection.query(format!("SHOW GRANTS FOR {name}")).map_err(|e| told(&e));
-        accounts.push(Account { item: Item { kind: "user", name: name.clone(), create }, name, grants });
+        accounts.push(Account { item: Item { kind: "user", name, create }, grants });
     }
     accounts
 }

@@ -78,7 +78,7 @@ fn options(url: &str) -> Result<(client::Options, Option<String>), String> {
     let host = Host { name: opts.get_ip_or_hostname().into_owned(), port: opts.get_tcp_port() };
     let mut options = client::Options::root_at(&host.name, host.port);
     options.user = opts.get_user().unwrap_or("root").into();
-    options.password = opts.get_pass().map(str::to_string).or_else(|| std::env::var("RAUK_SOURCE_PASSWORD").ok());
+    options.password = opts.get_pass().map(str::to_string).or_else(|| std::env::var("MYSQL_SOURCE_PWD").ok());
     Ok((options, opts.get_db_name().filter(|name| !name.is_empty()).map(str::to_string)))
 }
 
