@@ -27,8 +27,8 @@ use std::time::Duration;
 
 /// How often a batch is sent again that conflicts with others.
 const ATTEMPTS: u32 = 100;
-/// Most bytes of a statement, but for one row that is longer.
-const STATEMENT: usize = 1 << 20;
+/// Most bytes of a statement, but for one row that is longer. Larger ones cost a server no less a row.
+const STATEMENT: usize = 128 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {

@@ -274,11 +274,21 @@ fn an_import_that_is_killed_goes_on() {
     let mut client = rauk.connect();
     execute(&mut client, &["CREATE DATABASE d", "USE d", "CREATE TABLE t (id INT, name VARCHAR(40))"]);
     let rows = 150_000;
-    let path = place.write("t.csv", many_rows(rows));
+    // Every thousandth line is bad.
+    let text: String = many_rows(rows)
+        .lines()
+        .enumerate()
+        .map(|(at, line)| if at % 1000 == 500 { format!("{line}\nx,bad\n") } else { format!("{line}\n") })
+        .collect();
+    let path = place.write("t.csv", text);
     let file = path.display().to_string();
+    let rejects = place.path("bad.csv");
+    let with_rejects = ["--rejects", &rejects.display().to_string()].map(str::to_string);
+    let with_rejects: Vec<&str> = with_rejects.iter().map(String::as_str).collect();
     let mut committed = 0;
     for round in 1..=3u64 {
-        let mut command = tool(rauk.port, "import", &["--table", "d.t", "--threads", "3", &file]);
+        let arguments = ["--table", "d.t", "--threads", "3", &file];
+        let mut command = tool(rauk.port, "import", &[&with_rejects[..], &arguments].concat());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
         wait_until(&mut client, "SELECT COUNT(*) FROM d.t", (rows / 5 * round).min(committed + 4096));
         child.kill().expect("killed");
@@ -298,10 +308,15 @@ fn an_import_that_is_killed_goes_on() {
     if committed < rows {
         let line = refused(rauk.port, &path, &["--table", "d.t", "--null", "x"]);
         assert!(line.contains("with other options"), "{line}");
-        imported(rauk.port, &path, &["--table", "d.t"]);
+        imported(rauk.port, &path, &[&["--table", "d.t"], &with_rejects[..]].concat());
     }
     check_all(&mut client, rows);
     assert_eq!(tables(&mut client), ["t"]);
+    let mut reader = csv::Reader::from_path(&rejects).expect("readable");
+    let mut lines: Vec<u64> = reader.records().map(|r| r.expect("whole")[1].parse().expect("a number")).collect();
+    lines.sort();
+    let wanted: Vec<u64> = (0..150).map(|n| 502 + n * 1001).collect();
+    assert_eq!(lines, wanted, "each bad line once");
 }
 
 #[test]
