@@ -121,7 +121,7 @@ fn push_decoded(out: &mut String, text: &[u8], binary: Binary) -> Result<(), Str
         Binary::Text => push_bytes(out, text),
         Binary::Hex => {
             let digits = text.strip_prefix(b"0x").unwrap_or(text);
-            if digits.len() % 2 != 0 || !digits.iter().all(u8::is_ascii_hexdigit) {
+            if !digits.len().is_multiple_of(2) || !digits.iter().all(u8::is_ascii_hexdigit) {
                 return Err(
                     "the column has bytes and the value is not hexadecimal; --binary base64 and --binary text \
                             read others"
@@ -169,7 +169,7 @@ pub fn push_base64(out: &mut String, bytes: &[u8]) {
 fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let digits: Vec<u8> = text.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
     let padding = digits.iter().rev().take_while(|b| **b == b'=').count();
-    if padding > 2 || digits.len() % 4 != 0 {
+    if padding > 2 || !digits.len().is_multiple_of(4) {
         return None;
     }
     let mut bytes = Vec::with_capacity(digits.len() / 4 * 3);

@@ -23,10 +23,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a batch is sent again that conflicts with others.
 const ATTEMPTS: u32 = 100;
+/// How long a lost connection is tried again: a cluster has other nodes, and a server may be back at once.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(100);
 /// Most bytes of a statement, but for one row that is longer. Larger ones cost a server no less a row.
 const STATEMENT: usize = 128 * 1024;
 
@@ -65,6 +68,8 @@ struct Failure {
 /// What becomes of a batch that could not be stored.
 enum Trouble {
     Conflict(String),
+    /// There is no connection any more.
+    Lost(String),
     End(Failure),
 }
 
@@ -78,6 +83,8 @@ struct Rows {
     text: String,
     rows: Vec<Row>,
     bad: Vec<(usize, Bad)>,
+    /// Its bad lines are written aside: an attempt that is repeated does not write them again.
+    put_aside: bool,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -150,6 +157,10 @@ impl Load<'_> {
                     return Ok(());
                 }
                 Err(Trouble::End(failure)) => return Err(failure),
+                Err(Trouble::Lost(message)) => {
+                    let lost = |message| Failure { line: None, message };
+                    *connection = self.connect_again().ok_or_else(|| lost(message))?;
+                }
                 Err(Trouble::Conflict(message)) if attempt == ATTEMPTS => {
                     let message =
                         format!("{}: conflicts again and again: {message}; start again, it goes on", self.path);
@@ -158,12 +169,28 @@ impl Load<'_> {
                 Err(Trouble::Conflict(_)) => std::thread::sleep(Duration::from_millis(u64::from(attempt.min(20)))),
             }
         }
-        unreachable!("the last attempt returns")
+        let message = format!("{}: connections are lost again and again; start again, it goes on", self.path);
+        Err(Failure { line: None, message })
+    }
+
+    fn connect_again(&self) -> Option<Conn> {
+        let begun = Instant::now();
+        loop {
+            match self.place.session(self.session) {
+                Ok(connection) => return Some(connection),
+                Err(_) if begun.elapsed() > PATIENCE => return None,
+                Err(_) => std::thread::sleep(PAUSE),
+            }
+        }
     }
 
     fn rows(&self, batch: &Batch) -> Rows {
-        let mut rows =
-            Rows { text: String::with_capacity(batch.bytes.len() * 3 / 2), rows: Vec::new(), bad: Vec::new() };
+        let mut rows = Rows {
+            text: String::with_capacity(batch.bytes.len() * 3 / 2),
+            rows: Vec::new(),
+            bad: Vec::new(),
+            put_aside: false,
+        };
         for (number, record) in batch.records.iter().enumerate() {
             let begin = rows.text.len();
             match self.encoder.push_row(record, batch.text(record), &mut rows.text) {
@@ -185,13 +212,20 @@ impl Load<'_> {
         let span = batch.span;
         let mut counts = Counts { rows: rows.rows.len() as u64, rejected: rows.bad.len() as u64, skipped: 0 };
         let assumed = counts;
-        self.progress.open(connection, span, counts).map_err(|not_begun| match not_begun {
-            NotBegun::Taken => Trouble::End(Failure {
-                line: None,
-                message: format!("{}: another rauk import of this file has begun and goes on with it", self.path),
-            }),
-            NotBegun::Error(error) => self.trouble(&error),
-        })?;
+        match self.progress.open(connection, span, counts) {
+            Ok(()) => {}
+            Err(NotBegun::Committed) => {
+                connection.query_drop("ROLLBACK").map_err(|e| self.trouble(&e))?;
+                return self.progress.committed(connection, span).map_err(|e| self.trouble(&e));
+            }
+            Err(NotBegun::Taken) => {
+                return Err(Trouble::End(Failure {
+                    line: None,
+                    message: format!("{}: another rauk import of this file has begun and goes on with it", self.path),
+                }));
+            }
+            Err(NotBegun::Error(error)) => return Err(self.trouble(&error)),
+        }
         let (stored, refused) = self.insert(connection, rows)?;
         if self.rejects.is_none() {
             let first = refused.iter().chain(&rows.bad).min_by_key(|(record, _)| *record);
@@ -208,7 +242,7 @@ impl Load<'_> {
         if counts != assumed {
             self.progress.correct(connection, span, counts).map_err(|e| self.trouble(&e))?;
         }
-        if counts.rejected > 0 {
+        if counts.rejected > 0 && !rows.put_aside {
             self.put_aside(batch, rows, refused)?;
         }
         connection.query_drop("COMMIT").map_err(|e| self.trouble(&e))?;
@@ -304,6 +338,7 @@ impl Load<'_> {
             })
             .collect();
         let written = locked(rejects).write(&self.path, &rejected);
+        rows.put_aside = true;
         written.map_err(|message| Trouble::End(Failure { line: None, message }))
     }
 
@@ -331,10 +366,10 @@ impl Load<'_> {
                 self.path
             ),
             Kind::Lost => {
-                format!(
+                return Trouble::Lost(format!(
                     "{}: {told}; when the server is there, give the same command again: it goes on where it was",
                     self.path
-                )
+                ));
             }
             Kind::Row | Kind::Other => format!("{}: {told}", self.path),
         };
@@ -407,7 +442,7 @@ mod tests {
             at += length;
             Row { record, text: at - length..at }
         });
-        let rows = Rows { text: String::new(), rows: rows.collect(), bad: Vec::new() };
+        let rows = Rows { text: String::new(), rows: rows.collect(), bad: Vec::new(), put_aside: false };
         assert_eq!(statements(&rows), [0..1, 1..2, 2..4, 4..5]);
     }
 }

@@ -10,6 +10,9 @@
 //! old one that are about to commit, even if its process was killed, and sees their ranges; a batch that comes later
 //! finds another owner and stops.
 //!
+//! A process that has lost its connection makes another and sends the batch again. If the first COMMIT has come through, or
+//! is about to, the range's key exists, and the batch is known to be stored.
+//!
 //! A file is the one that was begun when path, size and modification time are the same. A row of about 100 bytes for
 //! each half MiB of a file is what progress costs.
 
@@ -70,6 +73,8 @@ pub struct Done {
 /// Why a batch did not begin.
 pub enum NotBegun {
     Taken,
+    /// It was committed before: the connection was lost when the answer to its COMMIT was on its way.
+    Committed,
     Error(mysql::Error),
 }
 
@@ -122,7 +127,7 @@ impl Progress {
         if owner != Some(self.owner) {
             return Err(NotBegun::Taken);
         }
-        connection.query_drop(format!(
+        let inserted = connection.query_drop(format!(
             "INSERT INTO {} (import, begins, ends, line, next_line, row_count, rejected, skipped) VALUES ({}, {}, {}, {}, {}, {}, {}, {})",
             place(&self.database, RANGES),
             self.id,
@@ -133,8 +138,23 @@ impl Progress {
             counts.rows,
             counts.rejected,
             counts.skipped
+        ));
+        match inserted {
+            Err(error) if server::code(&error) == Some(1062) => Err(NotBegun::Committed),
+            other => other.map_err(NotBegun::Error),
+        }
+    }
+
+    /// What was committed of a range.
+    pub fn committed(&self, connection: &mut Conn, span: Span) -> Result<Counts, mysql::Error> {
+        let counts: Option<(u64, u64, u64)> = connection.query_first(format!(
+            "SELECT row_count, rejected, skipped FROM {} WHERE import = {} AND begins = {}",
+            place(&self.database, RANGES),
+            self.id,
+            span.begin
         ))?;
-        Ok(())
+        let (rows, rejected, skipped) = counts.unwrap_or_default();
+        Ok(Counts { rows, rejected, skipped })
     }
 
     /// Other counts than those that the range was opened with.

@@ -343,6 +343,41 @@ fn a_server_that_is_killed_loses_and_doubles_nothing() {
     check_all(&mut rauk.connect(), rows);
 }
 
+/// The import waits a moment for a server that comes back on its port, and does not end.
+#[test]
+fn a_server_that_comes_back_is_gone_on_with() {
+    let place = Place::new();
+    let socket = place.path("socket").display().to_string();
+    let start = || {
+        let mut command = rauk_command(place.data.path());
+        command.args(["--socket", &socket]);
+        Rauk::start_with(command).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let rauk = start();
+    execute(&mut rauk.connect(), &["CREATE DATABASE d", "USE d", "CREATE TABLE t (id INT, name VARCHAR(40))"]);
+    let rows = 150_000;
+    let file = place.write("t.csv", many_rows(rows)).display().to_string();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rauk"));
+    command.args(["import", "-S", &socket, "--table", "d.t", &file]).env_remove("MYSQL_PWD").stdin(Stdio::null());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    wait_until(&mut rauk.connect(), "SELECT COUNT(*) FROM d.t", rows / 4);
+    rauk.kill();
+    let rauk = start();
+    let output = child.wait_with_output().expect("ended");
+    // A machine that is very slow can take longer than the import waits.
+    if !output.status.success() {
+        assert!(text_of(&output).contains("give the same command again"), "{output:?}");
+        let again = command.output().expect("rauk runs");
+        assert!(again.status.success(), "{again:?}");
+    }
+    check_all(&mut rauk.connect(), rows);
+    assert_eq!(tables(&mut rauk.connect()), ["t"]);
+}
+
+fn text_of(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
 /// Two imports of a file at once: one of them takes over, and every row comes once.
 #[test]
 fn a_second_import_of_the_file_takes_over() {

@@ -93,6 +93,6 @@ mod tests {
         assert_eq!((found.password.as_deref(), database.as_deref()), (Some("se@cret"), Some("shop")));
         let (found, database) = options("mariadb://h").expect("right");
         assert_eq!((found.hosts[0].to_string(), database), ("h:3306".into(), None));
-        assert!(options("mysql://a:b:c:d").err().expect("wrong").contains("wanted: mysql://"));
+        assert!(options("mysql://a:b:c:d").expect_err("wrong").contains("wanted: mysql://"));
     }
 }
