@@ -6,7 +6,9 @@ mod client;
 mod cluster;
 mod config;
 mod demo;
+mod export;
 mod http;
+mod import;
 mod metrics;
 mod native;
 mod out;
@@ -35,6 +37,8 @@ fn command() -> Command {
         .subcommand(cluster::local::command())
         .subcommand(status::command())
         .subcommand(shell::command())
+        .subcommand(import::command())
+        .subcommand(export::command())
         .subcommand(
             Command::new("bench")
                 .about("Measure")
@@ -160,6 +164,8 @@ fn main() -> ExitCode {
         Some(("status", arguments)) => status::run(arguments),
         Some(("demo", arguments)) => settings(arguments).and_then(|settings| demo::run(&settings)),
         Some(("sql", arguments)) => return ended(shell::run(arguments)),
+        Some(("import", arguments)) => import::run(arguments),
+        Some(("export", arguments)) => export::run(arguments),
         Some(("bench", arguments)) => run_bench(arguments),
         _ => unreachable!("clap requires a subcommand"),
     };

@@ -11,7 +11,7 @@ pub mod cluster;
 pub mod ddl;
 pub mod flex;
 mod inserts;
-mod process;
+pub mod process;
 mod report;
 mod schemas;
 mod servers;

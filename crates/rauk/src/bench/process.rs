@@ -180,7 +180,12 @@ impl Drop for TemporaryDirectory {
 
 /// In the working directory, not in /tmp: that may be memory, and durable commits are measured.
 pub fn temporary_directory() -> Result<TemporaryDirectory, String> {
-    let path = std::env::current_dir().map_err(|e| e.to_string())?.join(format!("rauk-bench-{}", std::process::id()));
+    temporary_directory_in(&std::env::current_dir().map_err(|e| e.to_string())?, "rauk-bench")
+}
+
+/// One for a process: the next takes the place of this one in what is removed when the process is interrupted.
+pub fn temporary_directory_in(parent: &Path, name: &str) -> Result<TemporaryDirectory, String> {
+    let path = parent.join(format!("{name}-{}", std::process::id()));
     std::fs::create_dir(&path).map_err(|e| format!("cannot make {}: {e}", path.display()))?;
     REMAINS.lock().directory = Some(path.clone());
     Ok(TemporaryDirectory(path))
