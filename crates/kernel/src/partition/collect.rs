@@ -22,6 +22,10 @@ pub(super) struct Garbage {
     pub key: RowKey,
 }
 
+/// Of rows that somebody writes over or has locked, so many are looked at in one call: there may be as many as a transaction
+/// has rows, and each commit beside it collects.
+const MOST_BLOCKED: usize = 1024;
+
 /// What [`Partition::trim`] did.
 struct Trimmed {
     thrown: usize,
@@ -52,10 +56,10 @@ impl Partition {
 
     pub(super) fn throw_away(&mut self, horizon: Horizon, limit: usize) -> usize {
         let bound = horizon.bound();
-        let mut thrown = 0;
+        let (mut thrown, mut blocked) = (0, 0);
         // What cannot go yet is put back at the end and not met again in this call.
         for _ in 0..self.garbage.len() {
-            if thrown >= limit {
+            if thrown >= limit || blocked >= limit.min(MOST_BLOCKED) {
                 break;
             }
             let Some(garbage) = self.garbage.front().copied().filter(|g| g.time <= bound) else { break };
@@ -63,6 +67,7 @@ impl Partition {
             let trimmed = self.trim(garbage.key, bound);
             thrown += trimmed.thrown;
             if trimmed.again {
+                blocked += 1;
                 self.garbage.push_back(garbage);
             }
         }
@@ -77,14 +82,16 @@ impl Partition {
             return;
         }
         self.throw_away(horizon, usize::MAX);
+        let mut blocked = 0;
         for _ in 0..self.garbage.len() {
-            if self.history_bytes <= self.history_limit {
+            if self.history_bytes <= self.history_limit || blocked >= MOST_BLOCKED {
                 break;
             }
             let durable = |g: &Garbage| g.time <= horizon.durable;
             let Some(garbage) = self.garbage.front().copied().filter(durable) else { break };
             self.garbage.pop_front();
             if self.trim(garbage.key, horizon.durable).again {
+                blocked += 1;
                 self.garbage.push_back(garbage);
             }
         }

@@ -286,10 +286,17 @@ pub fn run_all(options: &Options) -> Result<(), String> {
     if options.against_mariadb {
         servers.push(Server::start(Kind::MariaDb, root.path(), &options.durability)?);
     }
-    let mut measured = Vec::new();
-    for workload in workloads {
-        measured.push(measure(workload, &servers, options)?);
+    let empty = |workload: Workload| Measured {
+        workload,
+        row: Row { name: workload.name().into(), samples: vec![Sample::default(); servers.len()] },
+        longest: vec![0.0; servers.len()],
+    };
+    let mut measured: Vec<Measured> = workloads.into_iter().map(empty).collect();
+    // Workloads that are compared with each other take turns too: the machine is not always as fast.
+    for round in 1..=options.rounds {
+        measured.iter_mut().try_for_each(|measured| measured.round(round, &servers, options))?;
     }
+    eprintln!();
     let names: Vec<&str> = servers.iter().map(|server| server.kind.name()).collect();
     let rows: Vec<Row> = measured.iter().map(|measured| measured.row.clone()).collect();
     out::line(format_args!("{}", report::table(&names, &rows)))?;
@@ -302,27 +309,24 @@ pub fn run_all(options: &Options) -> Result<(), String> {
     servers.into_iter().try_for_each(Server::stop)
 }
 
-fn measure(workload: Workload, servers: &[Server], options: &Options) -> Result<Measured, String> {
-    let name = workload.name();
-    let mut samples = vec![Sample::default(); servers.len()];
-    let mut longest = vec![0.0_f64; servers.len()];
-    for round in 0..options.rounds {
-        for ((server, total), longest) in servers.iter().zip(&mut samples).zip(&mut longest) {
-            eprint!("\r{name}: round {} of {}, {}          ", round + 1, options.rounds, server.kind.name());
+impl Measured {
+    fn round(&mut self, round: usize, servers: &[Server], options: &Options) -> Result<(), String> {
+        let name = self.workload.name();
+        for ((server, total), longest) in servers.iter().zip(&mut self.row.samples).zip(&mut self.longest) {
+            eprint!("\r{name}: round {round} of {}, {}                    ", options.rounds, server.kind.name());
             let on = |error: String| format!("{name} on {}: {error}", server.kind.name());
             let mut connection = server.connect()?;
-            workload.prepare(&mut connection, options).map_err(on)?;
+            self.workload.prepare(&mut connection, options).map_err(on)?;
             let before = server.cpu_seconds()?;
-            let (sample, most) = workload.run(server, &mut connection, options).map_err(on)?;
+            let (sample, most) = self.workload.run(server, &mut connection, options).map_err(on)?;
             total.cpu_seconds += server.cpu_seconds()? - before;
             total.operations += sample.operations;
             total.seconds += sample.seconds;
             total.p95_ms += sample.p95_ms / options.rounds as f64;
             *longest = longest.max(most);
         }
+        Ok(())
     }
-    eprintln!("\r{name}: done                              ");
-    Ok(Measured { workload, row: Row { name: name.into(), samples }, longest })
 }
 
 /// Workloads that belong together, server by server.

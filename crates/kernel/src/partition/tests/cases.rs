@@ -138,6 +138,32 @@ fn a_snapshot_sees_what_was_and_collection_takes_it_away_after() {
     assert!(w.p.fragments[&TABLE].rows.is_empty());
 }
 
+/// A transaction of many rows is in the way of their tombstones: a commit of one row looks at some of them, not at all.
+#[test]
+fn collecting_looks_at_few_rows_that_cannot_go_yet() {
+    let mut w = world();
+    let ids = 0..100;
+    ids.clone().for_each(|id| drop(put(&mut w, r(id, 10, "a"))));
+    ids.clone().for_each(|id| drop(remove(&mut w, id)));
+    let writer = w.begin();
+    ids.for_each(|id| w.insert(&writer, &r(id, 20, "b")).unwrap());
+    w.durable = w.now;
+    let horizon = w.horizon();
+    w.p.collect(horizon, usize::MAX);
+    let waiting = |w: &World| w.p.garbage.iter().map(|garbage| garbage.key).collect::<Vec<_>>();
+    let before = waiting(&w);
+    assert_eq!(before.len(), 100);
+    assert_eq!(w.p.collect(horizon, 4), 0);
+    let after = waiting(&w);
+    assert_eq!((&after[..96], &after[96..]), (&before[4..], &before[..4]), "four went to the end");
+    w.commit(writer);
+    w.durable = w.now;
+    w.collect_all();
+    w.p.validate();
+    assert_eq!(w.p.table_usage(TABLE).unwrap().history_bytes, 0);
+    assert!(w.p.garbage.is_empty());
+}
+
 #[test]
 fn what_is_not_durable_is_not_forgotten() {
     let mut w = world();
