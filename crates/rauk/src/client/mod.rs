@@ -17,3 +17,9 @@ pub mod split;
 pub mod tls;
 
 pub use connect::{Connection, Options, connect};
+
+/// A number that nobody else has drawn, and nobody can guess.
+pub fn unlikely_number() -> u64 {
+    use rand::{Rng, SeedableRng, rngs::StdRng};
+    StdRng::from_os_rng().random()
+}

@@ -225,7 +225,7 @@ impl Place {
     pub fn make() -> Result<Place, String> {
         let mut failed = None;
         for parent in [std::env::temp_dir(), "/tmp".into(), "/dev/shm".into()] {
-            let name = format!("rauk-tls-{}-{:016x}", std::process::id(), rand::random::<u64>());
+            let name = format!("rauk-tls-{}-{:016x}", std::process::id(), super::unlikely_number());
             let directory = parent.join(name);
             match std::fs::DirBuilder::new().mode(0o700).create(&directory) {
                 Ok(()) => {}

@@ -212,7 +212,7 @@ type Taken = Result<(Progress, Done), String>;
 
 fn take(connection: &mut Conn, table: &Table, identity: &Identity, restart: bool) -> Result<Taken, mysql::Error> {
     let (files, ranges) = (place(&table.database, FILES), place(&table.database, RANGES));
-    let owner: u64 = rand::random();
+    let owner = crate::client::unlikely_number();
     connection.query_drop("START TRANSACTION")?;
     let values = || {
         params! {

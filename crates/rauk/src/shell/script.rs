@@ -250,7 +250,8 @@ fn source(session: &mut Session, name: &str, origin: &Origin) -> Result<Flow, Fa
 fn edit(text: &[u8], longest: usize) -> Result<String, String> {
     let editor = ["VISUAL", "EDITOR"].into_iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
     let editor = editor.unwrap_or_else(|| "vi".into());
-    let path = std::env::temp_dir().join(format!("rauk-{}-{:016x}.sql", std::process::id(), rand::random::<u64>()));
+    let path =
+        std::env::temp_dir().join(format!("rauk-{}-{:016x}.sql", std::process::id(), crate::client::unlikely_number()));
     let told = |e: std::io::Error| format!("cannot edit: {}: {e}", path.display());
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(told)?;
     let edited = file.write_all(text).and_then(|()| file.write_all(b"\n")).map_err(told).and_then(|()| {

@@ -143,8 +143,12 @@ fn a_snapshot_sees_what_was_and_collection_takes_it_away_after() {
 fn collecting_looks_at_few_rows_that_cannot_go_yet() {
     let mut w = world();
     let ids = 0..100;
-    ids.clone().for_each(|id| drop(put(&mut w, r(id, 10, "a"))));
-    ids.clone().for_each(|id| drop(remove(&mut w, id)));
+    for id in ids.clone() {
+        put(&mut w, r(id, 10, "a"));
+    }
+    for id in ids.clone() {
+        remove(&mut w, id);
+    }
     let writer = w.begin();
     ids.for_each(|id| w.insert(&writer, &r(id, 20, "b")).unwrap());
     w.durable = w.now;

@@ -200,7 +200,7 @@ fn keep_builds(node: &Arc<Node>, catalog: &Catalog) {
             for table in tables_with_rows(&table) {
                 kept.insert(table.schema.id);
                 let slot = &table.shared.building;
-                if !slot.get().is_some_and(|kept| kept.notes.schema.id == copied.notes.schema.id) {
+                if slot.get().is_none_or(|kept| kept.notes.schema.id != copied.notes.schema.id) {
                     slot.set(Some(copied.clone()));
                 }
             }
