@@ -62,7 +62,7 @@ pub async fn alter_table(
         return Ok(());
     }
     loop {
-        held.alone_again_if_open(wait).await?;
+        held.alone_again(wait).await?;
         let (job, (plan, is_online)) = Job::start(&held, &what, |ids| {
             let plan = Plan::make(old, new.clone(), &mut *ids);
             let online = building_definition(&old.schema, &plan.new, &added, wait.meanwhile);
@@ -190,7 +190,7 @@ pub async fn rewrite_table(
     let is_online = look.is_none() && added.is_empty() && copies_online(&old.schema, &new, wait);
     let mut again = Again::beside_users(is_online, wait);
     loop {
-        held.alone_again_if_open(wait).await?;
+        held.alone_again(wait).await?;
         let (job, schemas) = Job::start(&held, &what, |ids| {
             let schemas = Node::complete(new.clone(), &mut *ids);
             let mut tables = schemas.clone();
@@ -241,7 +241,7 @@ pub async fn reorganize_leaves(
     let is_online = copies_online(&old.schema, &new, wait);
     let mut again = Again::beside_users(is_online, wait);
     loop {
-        held.alone_again_if_open(wait).await?;
+        held.alone_again(wait).await?;
         let (job, schema) = Job::start(&held, &what, |ids| {
             let schema = with_tables(old, new.clone(), &mut *ids);
             let mut tables = reorganize::made(old, &schema);

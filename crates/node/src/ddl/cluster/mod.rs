@@ -53,6 +53,7 @@ use rauk_types::error::codes;
 use rauk_types::{Member, MysqlError, TableId};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Between two attempts to get tables that another statement has.
@@ -200,7 +201,7 @@ impl<'a> Place<'a> {
         tables.sort_by_key(|t| t.schema.id);
         tables.dedup_by_key(|t| t.schema.id);
         if tables.is_empty() {
-            return Ok(Held { place: self, tables, intent: Mutex::new(None) });
+            return Ok(Held { place: self, tables, intent: Mutex::new(None), alone: AtomicBool::new(true) });
         }
         let runtime = &*self.node.runtime;
         let start = runtime.now();
@@ -208,12 +209,14 @@ impl<'a> Place<'a> {
         let mut turns = Turns::CLUSTER;
         loop {
             let number = self.intend(&tables, &reads, under, what.clone(), &left).await?;
-            let held = Held { place: self, tables: tables.clone(), intent: Mutex::new(Some(number)) };
+            let intent = Mutex::new(Some(number));
+            let held = Held { place: self, tables: tables.clone(), intent, alone: AtomicBool::new(false) };
             let number = held.number().expect("just made");
             let processes = || self.cluster.processes().iter().map(|m| m.process).collect();
             let locked = self.cluster.catalog_state().intents.wait_locked(runtime, number, processes);
             match select(pin!(locked), runtime.sleep(turns.window().min(left()))).await {
                 Either::Left((true, _)) => {
+                    held.alone.store(true, Ordering::Relaxed);
                     fault::point("node.ddl.cluster.locked").map_err(super::build::fault_error)?;
                     return match held.tables.iter().all(|t| t.shared.is_current(t.schema.version)) {
                         true => Ok(held),
@@ -285,17 +288,14 @@ struct Held<'a> {
     tables: Vec<Arc<TableInfo>>,
     /// Another one when it has been opened or closed.
     intent: Mutex<Option<(u64, Own)>>,
+    /// All processes have said that they have locked the tables for the intent as it is. Not while users are let in, nor when they
+    /// could not be waited for: an intent that is closed says nothing of who is still at the tables.
+    alone: AtomicBool,
 }
 
 impl Held<'_> {
     fn number(&self) -> Option<u64> {
         self.intent.lock().as_ref().map(|(number, _)| *number)
-    }
-
-    /// Whether users are let in.
-    fn is_open(&self) -> bool {
-        let group = self.place.cluster.group();
-        self.number().and_then(|number| group.intents.get(&number)).is_some_and(|intent| intent.open != Open::No)
     }
 
     /// Whether the group still has the intent.

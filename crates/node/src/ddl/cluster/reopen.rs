@@ -12,6 +12,7 @@ use futures::future::{Either, select};
 use rauk_log::fault;
 use rauk_manage::group::{Answer, GroupCommand, Open, Refused};
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 impl Held<'_> {
@@ -22,6 +23,7 @@ impl Held<'_> {
             Meanwhile::All => Open::ToAll,
             Meanwhile::Nobody => unreachable!("such a statement has its tables alone for all of its time"),
         };
+        self.alone.store(false, Ordering::Relaxed);
         match self.reopen(open).await? {
             true => Ok(()),
             false => Err(NodeError::LockTimeout),
@@ -32,6 +34,7 @@ impl Held<'_> {
     /// first.
     pub(super) async fn have_alone_again(&self, wait: Duration) -> Result<(), NodeError> {
         let (node, cluster) = (self.place.node, self.place.cluster);
+        self.alone.store(false, Ordering::Relaxed);
         let runtime = &*node.runtime;
         let start = runtime.now();
         let left = || wait.saturating_sub(runtime.now().saturating_sub(start));
@@ -49,6 +52,7 @@ impl Held<'_> {
             let locked = cluster.catalog_state().intents.wait_locked(runtime, number, processes);
             match select(pin!(locked), runtime.sleep(turns.window().min(left()))).await {
                 Either::Left((true, _)) => {
+                    self.alone.store(true, Ordering::Relaxed);
                     fault::point("node.ddl.cluster.locked_again").map_err(crate::ddl::build::fault_error)?;
                     return Ok(());
                 }
@@ -61,18 +65,18 @@ impl Held<'_> {
         }
     }
 
-    /// The same where users are let in.
-    pub(super) async fn alone_again_if_open(&self, wait: DdlWait<'_>) -> Result<(), NodeError> {
-        match self.is_open() {
-            true => wait.unless_killed(self.have_alone_again(wait.limit)).await,
-            false => Ok(()),
+    /// The same if the tables are not held alone.
+    pub(super) async fn alone_again(&self, wait: DdlWait<'_>) -> Result<(), NodeError> {
+        match self.alone.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => wait.unless_killed(self.have_alone_again(wait.limit)).await,
         }
     }
 
     /// The same before a job ends that has failed: what writers keep is not to go while they are at it. If they stay, they
     /// hear of it.
     pub(super) async fn alone_again_to_end(&self, wait: DdlWait<'_>) {
-        let _ = self.alone_again_if_open(wait).await;
+        let _ = self.alone_again(wait).await;
     }
 
     /// Opens or closes the intent; `false`: another one is in the way.
