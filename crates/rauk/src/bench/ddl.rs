@@ -187,7 +187,7 @@ impl Workload {
                 statements(connection, rows, &[format!("INSERT INTO {DATABASE}.u SELECT * FROM {table}")])
             }
             Workload::Select { .. } => selects(connection, options),
-            Workload::Update { beside: false } => updates(connection, options, |_, done| done < options.selects),
+            Workload::Update { beside: false } => updates(connection, options, |done| done < options.selects),
             Workload::Update { beside: true } => {
                 let ended = AtomicBool::new(false);
                 let mut other = server.connect()?;
@@ -199,7 +199,7 @@ impl Workload {
                         ended.store(true, Ordering::Release);
                         altered
                     });
-                    let updated = updates(connection, options, |_, _| !ended.load(Ordering::Acquire));
+                    let updated = updates(connection, options, |_| !ended.load(Ordering::Acquire));
                     altering.join().expect("a thread that sends statements does not panic")?;
                     updated
                 })
@@ -234,7 +234,7 @@ fn selects(connection: &mut Conn, options: &Options) -> Result<(Sample, f64), St
     let shown = |e: mysql::Error| e.to_string();
     let statement = connection.prep(format!("SELECT a FROM {DATABASE}.t WHERE id = ?")).map_err(shown)?;
     timed(
-        |_, done| done < options.selects,
+        |done| done < options.selects,
         |number| {
             let found: Option<i64> = connection.exec_first(&statement, (key(number, options.rows),)).map_err(shown)?;
             found.map(drop).ok_or_else(|| "a row was not found".to_string())
@@ -242,26 +242,22 @@ fn selects(connection: &mut Conn, options: &Options) -> Result<(Sample, f64), St
     )
 }
 
-fn updates(
-    connection: &mut Conn,
-    options: &Options,
-    goes_on: impl Fn(f64, u64) -> bool,
-) -> Result<(Sample, f64), String> {
+fn updates(connection: &mut Conn, options: &Options, goes_on: impl Fn(u64) -> bool) -> Result<(Sample, f64), String> {
     timed(goes_on, |number| {
         let key = key(number, options.rows);
         run(connection, &format!("UPDATE {DATABASE}.t SET total = total + 1 WHERE id = {key}"))
     })
 }
 
-/// One client's operations, while `goes_on`, which sees seconds and how many are done.
+/// One client's operations, while `goes_on`, which sees how many are done.
 fn timed(
-    goes_on: impl Fn(f64, u64) -> bool,
+    goes_on: impl Fn(u64) -> bool,
     mut operation: impl FnMut(u64) -> Result<(), String>,
 ) -> Result<(Sample, f64), String> {
     let mut histogram = inserts::latencies();
     let started = Instant::now();
     let mut done = 0;
-    while goes_on(started.elapsed().as_secs_f64(), done) {
+    while goes_on(done) {
         let began = Instant::now();
         operation(done)?;
         histogram.saturating_record(began.elapsed().as_micros() as u64);
