@@ -250,3 +250,21 @@ pub fn text(value: &Value) -> String {
         other => other.as_sql(true).trim_matches('\'').into(),
     }
 }
+
+/// `rauk bench PART …` with a working directory, and without variables that configure a server.
+pub fn bench_in(directory: &Path, part: &str, arguments: &[&str]) -> std::process::Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rauk"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RAUK_")) {
+        command.env_remove(name);
+    }
+    let output = command.current_dir(directory).args(["bench", part]).args(arguments).output();
+    output.expect("rauk can be started")
+}
+
+/// No directory of a run is left in this one.
+pub fn check_nothing_is_left(directory: &Path) {
+    for entry in std::fs::read_dir(directory).expect("readable") {
+        let name = entry.expect("readable").file_name().to_string_lossy().into_owned();
+        assert!(!name.starts_with("rauk-bench"), "the run left {name} behind");
+    }
+}

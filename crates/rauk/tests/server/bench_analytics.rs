@@ -3,17 +3,13 @@
 //!
 //! That anything is fast is not proved here (docs/performance.md).
 
+use crate::common::{bench_in, check_nothing_is_left};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn bench(directory: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rauk"));
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RAUK_")) {
-        command.env_remove(name);
-    }
-    let output = command.current_dir(directory).args(["bench", "analytics"]).args(arguments).output();
-    output.expect("rauk can be started")
+    bench_in(directory, "analytics", arguments)
 }
 
 #[test]
@@ -44,10 +40,7 @@ fn queries_over_many_rows_have_the_answers_of_mariadb() {
     // Answers without rows would prove little.
     let empty: Vec<&Value> = tpch.iter().filter(|line| line["rows"] == 0).map(|line| &line["name"]).collect();
     assert!(empty.len() <= 4, "queries without a row: {empty:?}");
-    for entry in std::fs::read_dir(directory.path()).expect("readable") {
-        let name = entry.expect("readable").file_name().to_string_lossy().into_owned();
-        assert!(!name.starts_with("rauk-bench"), "the run left {name} behind");
-    }
+    check_nothing_is_left(directory.path());
 }
 
 #[test]

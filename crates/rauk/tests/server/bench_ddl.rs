@@ -3,17 +3,13 @@
 //!
 //! That anything is fast is not proved here (docs/performance.md).
 
+use crate::common::{bench_in, check_nothing_is_left};
 use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn bench(directory: &Path, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rauk"));
-    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("RAUK_")) {
-        command.env_remove(name);
-    }
-    let output = command.current_dir(directory).args(["bench", "ddl"]).args(arguments).output();
-    output.expect("rauk can be started")
+    bench_in(directory, "ddl", arguments)
 }
 
 #[test]
@@ -37,10 +33,7 @@ fn every_workload_runs_on_both_servers() {
             assert!(line["servers"][server]["operations_per_second"].as_f64().unwrap() > 0.0, "{line}");
         }
     }
-    for entry in std::fs::read_dir(directory.path()).expect("readable") {
-        let name = entry.expect("readable").file_name().to_string_lossy().into_owned();
-        assert!(!name.starts_with("rauk-bench"), "the run left {name} behind");
-    }
+    check_nothing_is_left(directory.path());
 }
 
 #[test]
