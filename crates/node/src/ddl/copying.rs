@@ -21,7 +21,7 @@
 //! ends the statement.
 
 use super::build::{self, FILL_ROWS, Patience, Reader, duplicate_entry, fault_point};
-use super::entering::beside_writers;
+use super::entering::{beside_writers, noted};
 use super::progress::RowWork;
 use crate::commit::group::yield_once;
 use crate::database::TableHandle;
@@ -32,9 +32,7 @@ use crate::table::TableInfo;
 use crate::table::building::{Building as KeptByWriters, Note};
 use crate::transaction::{InsertOutcome, Transaction};
 use rauk_kernel::{LockMode, WaitPolicy};
-use rauk_types::{
-    Column, IndexId, IndexKeys, IndexPart, IndexSchema, MysqlError, RowView, TableSchema, Value, ValueRef,
-};
+use rauk_types::{Column, IndexId, IndexKeys, IndexPart, IndexSchema, MysqlError, RowView, TableSchema, Value};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -257,17 +255,11 @@ impl<'a, 'c> Copying<'a, 'c> {
 
     /// The keys of the rows that were noted.
     async fn noted(&mut self) -> Result<Vec<Vec<u8>>, NodeError> {
-        let notes = &self.kept().notes;
-        let mut bases = Vec::new();
-        let mut reader = Reader::beside_writers(self.node, notes, &notes.schema);
-        while reader.next().await? {
-            for row in reader.rows() {
-                let ValueRef::Bytes(note) = row.get(0) else { unreachable!("a note is bytes") };
-                let Note::Changed { base } = Note::decode(note) else { unreachable!("a copy has no other notes") };
-                bases.push(base.to_vec());
-            }
-        }
-        Ok(bases)
+        let base = |note: &Vec<u8>| match Note::decode(note) {
+            Note::Changed { base } => base.to_vec(),
+            _ => unreachable!("a copy has no other notes"),
+        };
+        Ok(noted(self.node, &self.kept().clone()).await?.iter().map(base).collect())
     }
 
     async fn note(&mut self, base: &[u8]) -> Result<(), NodeError> {

@@ -74,13 +74,8 @@ pub(super) async fn fill(
     Ok(())
 }
 
-/// Looks at what writers have noted; gives how many notes there were.
-pub(super) async fn look_at_notes(
-    node: &Arc<Node>,
-    table: &Arc<TableInfo>,
-    building: &Building,
-    patience: &mut Patience,
-) -> Result<usize, NodeError> {
+/// All notes that are there.
+pub(super) async fn noted(node: &Arc<Node>, building: &Building) -> Result<Vec<Vec<u8>>, NodeError> {
     let mut notes: Vec<Vec<u8>> = Vec::new();
     let mut reader = Reader::beside_writers(node, &building.notes, &building.notes.schema);
     while reader.next().await? {
@@ -89,6 +84,17 @@ pub(super) async fn look_at_notes(
             notes.push(note.to_vec());
         }
     }
+    Ok(notes)
+}
+
+/// Looks at what writers have noted; gives how many notes there were.
+pub(super) async fn look_at_notes(
+    node: &Arc<Node>,
+    table: &Arc<TableInfo>,
+    building: &Building,
+    patience: &mut Patience,
+) -> Result<usize, NodeError> {
+    let notes = noted(node, building).await?;
     for note in &notes {
         let note = Note::decode(note);
         loop {
