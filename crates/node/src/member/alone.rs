@@ -67,15 +67,21 @@ pub async fn commit_here(
         return Ok(None);
     }
     node.check_commit_size(collected.writes.len())?;
-    let begun = cluster.at_slot(node, group, |slot, s, cx| {
-        // Since they were collected the view may have ended, and with it the locks (rule 45).
-        if !holds(cluster, group, view) {
-            return Err(Refused);
-        }
-        slot.commit_alone(s, cx, txn, request.seen, collected)
+    let (begun, unflushed) = cluster.flushing.left_to_caller(|| {
+        cluster.at_slot(node, group, |slot, s, cx| {
+            // Since they were collected the view may have ended, and with it the locks (rule 45).
+            if !holds(cluster, group, view) {
+                return Err(Refused);
+            }
+            slot.commit_alone(s, cx, txn, request.seen, collected)
+        })
     });
     let Ok(outcome) = begun else { return Err(NodeError::Deadlock) };
-    match cluster.timeout(WAIT, outcome).await {
+    let committed = async {
+        unflushed.flush(node, cluster).await;
+        outcome.await
+    };
+    match cluster.timeout(WAIT, committed).await {
         Some(Ok(Some(time))) => Ok(Some(time)),
         Some(Ok(None)) => Err(NodeError::Deadlock),
         _ => Err(unknown()),

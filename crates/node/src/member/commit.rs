@@ -160,13 +160,19 @@ async fn decide_all(
             let (owner, deciding) = (node.clone(), cluster.clone());
             // From here on it is the task's. Its locks must stay, whoever goes away: else a prepare that waits for its partition would find nothing there, and be taken without its writes.
             unfinished.request = None;
-            cluster.tasks.spawn(async move {
+            let decided = async move {
                 match written.as_slice() {
                     [only] => alone::commit_there(&owner, &deciding, &request, only, sender).await,
                     _ => coordinate(&owner, &deciding, &request, &written, sender).await,
                 }
-            });
-            match cluster.timeout(WAIT, receiver).await {
+            };
+            // What it has prepared here by the time that it waits is flushed by this thread.
+            let ((), unflushed) = cluster.flushing.left_to_caller(|| cluster.tasks.spawn(decided));
+            let ended = async {
+                unflushed.flush(node, cluster).await;
+                receiver.await
+            };
+            match cluster.timeout(WAIT, ended).await {
                 Some(Ok(Ending::Committed(time))) => Ok(Some(time)),
                 Some(Ok(Ending::NothingWritten)) => Ok(None),
                 Some(Ok(Ending::Aborted | Ending::Answered(_))) => Err(NodeError::Deadlock),
