@@ -35,6 +35,7 @@ if [ -z "$binary" ]; then
 fi
 [ -x "$binary" ] || fail "$binary is not a program; give --binary the path of a built rauk"
 named=$("$binary" --version) || fail "$binary does not run on this machine"
+named=${named%%$'\n'*}
 [[ $named == "rauk "* ]] || fail "$binary is not rauk: its version is '$named'"
 
 commit=$(git rev-parse --short=8 HEAD 2>/dev/null || true)

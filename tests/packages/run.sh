@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The packages that scripts/package.sh makes of a binary: contents, completions, man pages, the unit; then the Debian package in a fresh minimal
-# Debian: installed, served from, upgraded under a running server, removed, purged. About three minutes; the first time two more, for the Debian.
+# Debian: installed, served from, upgraded under a running server, removed, purged; the same again under the systemd of that Debian.
+# About three minutes; the first time two more, for the Debian.
 # usage: tests/packages/run.sh PATH_TO_RAUK
 # Needs root and debootstrap for the second half; without them it says what it has not shown, and ends with code 1. The Debian is kept in
 # ~/.cache/rauk-packages (PACKAGES_CACHE). No file of this machine changes; processes that it starts are ended by their pid.
@@ -15,8 +16,19 @@ cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 root=$work/root
 server=
+booted=
+cgroup=
 finish() {
   [ -z "$server" ] || kill -9 "$server" 2>/dev/null || true
+  if [ -n "$booted" ]; then
+    kill -9 "$booted" 2>/dev/null || true
+    wait "$booted" 2>/dev/null || true
+  fi
+  # Processes of a killed namespace leave their cgroups a moment later.
+  for _ in $(seq 1 50); do
+    [ -n "$cgroup" ] && [ -d "$cgroup" ] || break
+    find "$cgroup" -depth -type d -exec rmdir {} + 2>/dev/null || sleep 0.1
+  done
   ! mountpoint -q "$root/proc" || umount "$root/proc"
   rm -rf --one-file-system "$work"
 }
@@ -33,8 +45,13 @@ scripts/package.sh --binary "$rauk" --out "$work/again" --version 1.0+one >/dev/
 (cd "$work/one" && sha256sum --quiet -c SHA256SUMS)
 cmp "$work/one/SHA256SUMS" "$work/again/SHA256SUMS"
 rm -rf "$work/again"
-scripts/package.sh --binary "$rauk" --out "$work/two" --version 1.0+two >/dev/null
-deb=$(echo "$work"/one/*.deb) newer=$(echo "$work"/two/*.deb)
+deb=$(echo "$work"/one/*.deb)
+# A newer version of the same files, without compressing them a third time.
+newer=$work/newer.deb
+dpkg-deb --raw-extract "$deb" "$work/newer"
+sed -i 's/^Version: .*/Version: 1.0+two/' "$work/newer/DEBIAN/control"
+dpkg-deb --root-owner-group -Zgzip -z1 --build "$work/newer" "$newer" >/dev/null
+rm -rf "$work/newer"
 
 echo "-- bad input is one line"
 refused() {
@@ -118,10 +135,10 @@ case $ID in
   ubuntu) mirror=http://archive.ubuntu.com/ubuntu ;;
   *) fail "not shown: the package in a fresh Debian; this machine is $ID" ;;
 esac
-cache=${PACKAGES_CACHE:-$HOME/.cache/rauk-packages}/$VERSION_CODENAME.tar
+cache=${PACKAGES_CACHE:-$HOME/.cache/rauk-packages}/$VERSION_CODENAME-systemd.tar
 if [ ! -e "$cache" ]; then
   echo "-- making a minimal $VERSION_CODENAME (about two minutes)"
-  debootstrap --variant=minbase --include=adduser "$VERSION_CODENAME" "$root" "$mirror" >"$work/debootstrap" 2>&1 || fail "debootstrap: $(tail -1 "$work/debootstrap")"
+  debootstrap --variant=minbase --include=adduser,systemd,systemd-sysv,dbus "$VERSION_CODENAME" "$root" "$mirror" >"$work/debootstrap" 2>&1 || fail "debootstrap: $(tail -1 "$work/debootstrap")"
   mkdir -p "$(dirname "$cache")"
   tar --numeric-owner --one-file-system -C "$root" -cf "$cache.$$" .
   mv "$cache.$$" "$cache"
@@ -136,7 +153,7 @@ inside() { env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONT
 # Starts the server of the root as the unit does it, but for ports, which are free ones. Sets server and port.
 serve() {
   install -d -o "$(inside id -u rauk)" -g "$(inside id -g rauk)" "$root/run/rauk"
-  env -i PATH=/usr/bin:/bin chroot "$root" setpriv --reuid rauk --regid rauk --init-groups --no-new-privs --bounding-set=-all \
+  env -i PATH=/usr/sbin:/usr/bin:/bin chroot "$root" setpriv --reuid rauk --regid rauk --init-groups --no-new-privs --bounding-set=-all \
     rauk start --config /etc/rauk/rauk.toml --mysql-port 0 --http-port 0 --native-port 0 --memory-limit 256MiB >"$work/out" 2>"$work/err" </dev/null &
   server=$!
   for _ in $(seq 1 300); do
@@ -203,4 +220,79 @@ inside dpkg --purge rauk </dev/null >"$work/dpkg" 2>&1 || fail "dpkg: $(cat "$wo
 for left in /etc/rauk /var/lib/rauk /usr/bin/rauk /lib/systemd/system/rauk.service /etc/systemd/system/multi-user.target.wants/rauk.service; do
   [ ! -e "$root$left" ] && [ ! -L "$root$left" ] || fail "purging left $left"
 done
+
+# The same under systemd. Its processes have namespaces of their own, so the ports are those of the configuration.
+umount "$root/proc"
+unified=$(findmnt --noheadings --types cgroup2 --output TARGET | head -1)
+cgroup=$unified/rauk-packages-$$
+if [ -z "$unified" ] || ! mkdir "$cgroup" 2>/dev/null; then
+  cgroup=
+  echo "-- not shown: the unit under systemd; that needs a cgroup2 file system that can be written to"
+  echo "-- packages: all else shown in $SECONDS s"
+  exit
+fi
+tests/packages/boot.sh "$root" "$cgroup" >"$work/boot" 2>&1 </dev/null &
+booted=$!
+init=
+within() { timeout 60 nsenter --target "$init" --all --root --wd env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"; }
+state=
+for _ in $(seq 1 150); do
+  init=$(pgrep --parent "$booted" | head -1 || true)
+  [ -z "$init" ] || state=$(within systemctl is-system-running 2>/dev/null || true)
+  case $state in running | degraded) break ;; esac
+  kill -0 "$booted" 2>/dev/null || break
+  sleep 0.2
+done
+case $state in
+  running | degraded) ;;
+  *)
+    echo "-- not shown: the unit under systemd, which does not start here: $(tail -1 "$work/boot")"
+    echo "-- packages: all else shown in $SECONDS s"
+    exit
+    ;;
+esac
+installs() { within dpkg --force-confold -i "/root/$1" >"$work/dpkg" 2>&1 || fail "dpkg: $(cat "$work/dpkg")"; }
+main_pid() { within systemctl show --property MainPID --value rauk; }
+asked() { within rauk sql --format tsv --no-header -e "$1"; }
+one=$(basename "$deb") two=$(basename "$newer")
+
+echo "-- systemd: installed, it serves at once, without capabilities and under a filter of system calls"
+installs "$one"
+same "$(within systemctl is-active rauk)" active "the unit: $(cat "$work/dpkg")"
+same "$(asked 'SELECT 1')" 1 "SELECT 1"
+first=$(main_pid)
+same "$(within sed -n 's/^\(NoNewPrivs\|Seccomp\|CapBnd\):\t/\1=/p' "/proc/$first/status" | sort | xargs)" \
+  "CapBnd=0000000000000000 NoNewPrivs=1 Seccomp=2" "restrictions of the server"
+asked 'CREATE DATABASE kept; CREATE TABLE kept.rows_ (id INT PRIMARY KEY); INSERT INTO kept.rows_ VALUES (1), (2)' >/dev/null
+
+echo "-- systemd: an upgrade restarts the server; there is one, with its rows"
+installs "$two"
+[ "$(main_pid)" != "$first" ] || fail "the upgrade has not restarted the server"
+same "$(asked 'SELECT COUNT(*) FROM kept.rows_')" 2 "rows after the upgrade"
+same "$(within cat "/proc/$(main_pid)/cgroup" | grep -c rauk.service)" 1 "the server's cgroup"
+same "$(wc -l <"$cgroup/system.slice/rauk.service/cgroup.procs")" 1 "servers of the unit"
+
+echo "-- systemd: a wrong unit in the configuration fails the start with one line in the journal; an upgrade says so"
+cp "$root/etc/rauk/rauk.toml" "$work/rauk.toml"
+echo 'memory-limit = "4 gibibytes"' >>"$root/etc/rauk/rauk.toml"
+if within systemctl restart rauk 2>"$work/said"; then fail "a wrong configuration is a start that succeeds"; fi
+within journalctl --unit rauk --output cat --no-pager >"$work/journal"
+grep -q "^rauk: /etc/rauk/rauk.toml: 'memory-limit': .*wanted: a size" "$work/journal" || fail "the journal does not name the setting: $(tail -3 "$work/journal")"
+installs "$one"
+grep -q 'rauk: the server does not start; the cause: journalctl' "$work/dpkg" || fail "the upgrade hides that the server does not start: $(cat "$work/dpkg")"
+cp "$work/rauk.toml" "$root/etc/rauk/rauk.toml"
+
+echo "-- systemd: started again, killed, back by itself; removed and purged"
+within systemctl reset-failed rauk
+within systemctl start rauk || fail "the unit does not start: $(within systemctl status rauk | tail -2)"
+killed=$(main_pid)
+within kill -9 "$killed"
+for _ in $(seq 1 100); do
+  [ "$(within systemctl is-active rauk || true)" = active ] && [ "$(main_pid)" != "$killed" ] && break
+  sleep 0.1
+done
+same "$(asked 'SELECT COUNT(*) FROM kept.rows_')" 2 "rows after kill -9"
+within dpkg --purge rauk >"$work/dpkg" 2>&1 </dev/null || fail "dpkg: $(cat "$work/dpkg")"
+same "$(within systemctl is-active rauk || true)" inactive "the unit after the purge"
+[ ! -e "$root/var/lib/rauk" ] && [ ! -e "$root/etc/rauk" ] || fail "purging left files"
 echo "-- packages: all shown in $SECONDS s"
