@@ -33,6 +33,8 @@ finish() {
   rm -rf --one-file-system "$work"
 }
 trap finish EXIT
+# One time for all packages, whatever is committed meanwhile.
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 # The environment may configure no server of this test.
 for name in $(compgen -e RAUK_ || true); do unset "$name"; done
 fail() { echo "FAILED: $*" >&2; exit 1; }
