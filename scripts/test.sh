@@ -7,12 +7,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 kind=${1:-test}
 case $kind in
-  --quick) takes="at most 3 minutes on two cores" ;;
-  test) takes="about two hours on two cores" ;;
-  long) takes="about three hours on two cores, and some GiB of downloads the first time" ;;
+  --quick) takes="at most 3 minutes on two idle cores" ;;
+  test) takes="an hour or more on two cores" ;;
+  long) takes="an hour or more on two cores, then the applications, which are downloaded the first time" ;;
   *) echo "usage: scripts/test.sh [--quick | long]" >&2; exit 2 ;;
 esac
-echo "scripts/test.sh${1:+ $1}: $takes once everything is built; a first build takes about half an hour more"
+echo "scripts/test.sh${1:+ $1}: $takes once everything is built; a first build takes more than half an hour"
 scripts/setup.sh "${kind/--quick/test}"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$HOME/.cache/rauk-target}
 # Property tests draw the same cases in each run of this script; `cargo test` alone draws new ones.

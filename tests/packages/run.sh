@@ -288,7 +288,7 @@ echo "-- systemd: started again, killed, back by itself; removed and purged"
 within systemctl reset-failed rauk
 within systemctl start rauk || fail "the unit does not start: $(within systemctl status rauk | tail -2)"
 killed=$(main_pid)
-within kill -9 "$killed"
+within systemctl kill --signal=KILL rauk
 for _ in $(seq 1 100); do
   [ "$(within systemctl is-active rauk || true)" = active ] && [ "$(main_pid)" != "$killed" ] && break
   sleep 0.1
