@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The packages that scripts/package.sh makes of a binary: contents, completions, man pages, the unit; then the Debian package in a fresh minimal
 # Debian: installed, served from, upgraded under a running server, removed, purged; the same again under the systemd of that Debian.
-# About three minutes; the first time two more, for the Debian.
+# About four minutes; the first time two more, for the Debian.
 # usage: tests/packages/run.sh PATH_TO_RAUK
 # Needs root and debootstrap for the second half; without them it says what it has not shown, and ends with code 1. The Debian is kept in
 # ~/.cache/rauk-packages (PACKAGES_CACHE). No file of this machine changes; processes that it starts are ended by their pid.
