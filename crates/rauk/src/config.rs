@@ -406,9 +406,7 @@ impl Settings {
     }
 
     fn take_file(&mut self, name: &Path, text: &str) -> Result<(), ConfigError> {
-        let table: toml::Table = text
-            .parse()
-            .map_err(|e: toml::de::Error| ConfigError(format!("{}: {}", name.display(), e.to_string().trim_end())))?;
+        let table: toml::Table = text.parse().map_err(|e| ConfigError(not_toml(name, text, &e)))?;
         for (key, value) in table {
             let text = match value {
                 toml::Value::String(text) => text,
@@ -435,6 +433,17 @@ impl Settings {
         (key.set)(self, value)
             .map_err(|wanted| ConfigError(format!("{place}: '{value}' will not do; wanted: {wanted}")))
     }
+}
+
+/// The parser shows the text over several lines; an error of ours is one line. The most frequent cause is a value with a
+/// unit and no quotes.
+fn not_toml(name: &Path, text: &str, error: &toml::de::Error) -> String {
+    let at = error.span().map_or(0, |span| span.start.min(text.len()));
+    let number = text.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+    let line = text.lines().nth(number - 1).unwrap_or_default().trim();
+    let cause = error.message().lines().collect::<Vec<_>>().join(", ");
+    let (name, way_out) = (name.display(), "write key = \"text\", key = number or key = true, each on its own line");
+    format!("{name}: line {number}, '{line}': {cause}; {way_out}")
 }
 
 /// `text`, with the nearest of the right words where one is near.
@@ -499,92 +508,4 @@ pub fn size(value: &str) -> Result<u64, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn load(file: Option<&str>, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Settings, String> {
-        let path = Path::new("rauk.toml");
-        let environment = environment.iter().map(|(a, b)| (a.to_string(), b.to_string()));
-        let flags: Vec<(&str, String)> = flags.iter().map(|(a, b)| (*a, b.to_string())).collect();
-        Settings::load(file.map(|text| (path, text)), environment, &flags).map_err(|e| e.to_string())
-    }
-
-    #[test]
-    fn flags_win_over_environment_over_file_over_defaults() {
-        let file = "mysql-port = 1\nhttp-port = 2\nmemory-limit = \"1GiB\"\nrequire-tls = true\n";
-        let settings = load(
-            Some(file),
-            &[("RAUK_HTTP_PORT", "3"), ("RAUK_MEMORY_LIMIT", "2GiB"), ("HOME", "x")],
-            &[("memory-limit", "3GiB")],
-        )
-        .unwrap();
-        assert_eq!((settings.mysql_port, settings.http_port, settings.memory_limit), (1, 3, 3 << 30));
-        assert!(settings.require_tls);
-        assert_eq!(load(None, &[], &[]).unwrap(), Settings::default());
-    }
-
-    /// What asks for no login is not open to others because SQL is.
-    #[test]
-    fn the_http_port_stays_on_loopback_unless_told() {
-        let at = |flags: &[(&str, &str)]| load(None, &[], flags).unwrap().http_address().to_string();
-        assert_eq!(at(&[]), "127.0.0.1");
-        assert_eq!(at(&[("host", "0.0.0.0")]), "127.0.0.1");
-        assert_eq!(at(&[("host", "10.1.2.3")]), "127.0.0.1");
-        assert_eq!(at(&[("host", "::")]), "::1");
-        assert_eq!(at(&[("host", "127.0.0.2")]), "127.0.0.2");
-        assert_eq!(at(&[("host", "10.1.2.3"), ("http-host", "0.0.0.0")]), "0.0.0.0");
-        assert_eq!(at(&[("http-host", "localhost")]), "127.0.0.1");
-        let error = load(None, &[], &[("http-host", "everywhere")]).unwrap_err();
-        assert!(error.contains("http-host") && error.contains("IP address"), "{error}");
-    }
-
-    #[test]
-    fn a_wrong_key_names_itself_and_its_nearest() {
-        let error = load(Some("mysql-prot = 1"), &[], &[]).unwrap_err();
-        assert_eq!(error, "rauk.toml: 'mysql-prot': there is no setting 'mysql-prot'; did you mean 'mysql-port'?");
-        let error = load(None, &[("RAUK_MEMORYLIMIT", "1G")], &[]).unwrap_err();
-        assert_eq!(
-            error,
-            "environment variable RAUK_MEMORYLIMIT: there is no setting 'memorylimit'; did you mean 'memory-limit'?"
-        );
-        let error = load(Some("[mysql]\nport = 1"), &[], &[]).unwrap_err();
-        assert!(error.contains("'mysql' is table"), "{error}");
-    }
-
-    #[test]
-    fn a_wrong_value_names_its_key_and_what_is_wanted() {
-        for (key, value, wanted) in [
-            ("mysql-port", "70000", "a port number"),
-            ("durability", "fsink", "did you mean 'fsync'"),
-            ("memory-limit", "lots", "a size such as"),
-            ("memory-limit", "1MiB", "at least 16MiB"),
-            ("host", "example", "an IP address"),
-            ("redo-segment", "5", "1MiB to 1GiB"),
-            ("require-tls", "perhaps", "true or false"),
-            ("log-level", "inof", "did you mean 'info'"),
-            ("tls-cert", "a.pem", "tls-cert and tls-key go together"),
-            ("native-port", "-1", "a port number"),
-            ("native-tls-ca", "a.pem", "go together"),
-            ("native-threads", "257", "0 to 256"),
-            ("native-longest-wait", "2s", "microseconds"),
-            ("native-longest-spin", "1000001", "microseconds"),
-        ] {
-            let error = load(None, &[], &[(key, value)]).unwrap_err();
-            assert!(error.contains(key) && error.contains(wanted), "{error}");
-        }
-        let error = load(Some("mysql-port = "), &[], &[]).unwrap_err();
-        assert!(error.starts_with("rauk.toml: TOML parse error at line 1"), "{error}");
-    }
-
-    #[test]
-    fn sizes() {
-        for (text, bytes) in
-            [("512", 512), ("64KiB", 65536), ("1.5GiB", 3 << 29), ("4G", 4 << 30), ("100MB", 100_000_000)]
-        {
-            assert_eq!(size(text), Ok(bytes));
-        }
-        for text in ["", "GiB", "-1", "1e9", "4 parsec", "1.2.3"] {
-            assert!(size(text).is_err(), "{text}");
-        }
-    }
-}
+mod tests;

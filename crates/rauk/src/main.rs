@@ -12,6 +12,7 @@ mod import;
 mod metrics;
 mod native;
 mod out;
+mod packaging;
 mod shell;
 mod start;
 mod status;
@@ -39,6 +40,8 @@ fn command() -> Command {
         .subcommand(shell::command())
         .subcommand(import::command())
         .subcommand(export::command())
+        .subcommand(packaging::completions_command())
+        .subcommand(packaging::man_command())
         .subcommand(
             Command::new("bench")
                 .about("Measure")
@@ -166,6 +169,8 @@ fn main() -> ExitCode {
         Some(("sql", arguments)) => return ended(shell::run(arguments)),
         Some(("import", arguments)) => import::run(arguments),
         Some(("export", arguments)) => export::run(arguments),
+        Some(("completions", arguments)) => packaging::completions(self::command(), arguments),
+        Some(("man", arguments)) => packaging::man(self::command(), arguments),
         Some(("bench", arguments)) => run_bench(arguments),
         _ => unreachable!("clap requires a subcommand"),
     };

@@ -7,10 +7,12 @@
 //! A member of a cluster that the others have taken for gone starts anew, whether it serves already or not: a process that gets no time while it opens may be registered, and given up before it has asked for its first lease.
 //!
 //! The ready line on standard output says where everything is; `ready.json` in the data directory says the same to programs, for as long as the process serves.
+//! systemd is told the same ([`supervisor`]).
 
 mod ports;
 pub mod services;
 mod signals;
+mod supervisor;
 
 use crate::cluster::member::{self, Anew, Member, Needs};
 use crate::cluster::settings::DEFAULT_PORT;
@@ -137,6 +139,7 @@ pub fn run(settings: &Settings, ready: impl FnOnce(&Running) -> Result<(), Strin
         }
     };
     ready(&running)?;
+    supervisor::ready(&running.ready_line(settings));
     match wait_for_end(&running, &signals) {
         Ending::Stop => running.stop(),
         Ending::Anew => {
@@ -303,6 +306,7 @@ impl Running {
     }
 
     fn stop(self) -> Result<(), String> {
+        supervisor::stopping();
         self.healthy.store(false, Ordering::Relaxed);
         let _ = std::fs::remove_file(self.directory.join(READY_FILE));
         if let Some(services) = self.services {

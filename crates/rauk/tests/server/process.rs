@@ -122,6 +122,29 @@ fn a_clean_stop_and_a_kill_keep_the_rows() {
     assert_eq!(run(&mut server.connect(), "SELECT id, v FROM d.t ORDER BY id"), ["1 | a", "2 | b", "3 | c"]);
 }
 
+/// systemd's `Type=notify`.
+#[test]
+fn the_service_manager_hears_that_it_serves_and_that_it_stops() {
+    let directory = data();
+    let place = tempfile::tempdir().expect("a temporary directory");
+    let path = place.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("a socket can be bound");
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
+    let heard = || {
+        let mut buffer = [0; 1000];
+        let length = socket.recv(&mut buffer).expect("the server tells within 30 s");
+        String::from_utf8(buffer[..length].to_vec()).expect("text")
+    };
+    let mut command = rauk_command(directory.path());
+    command.env("NOTIFY_SOCKET", &path);
+    let server = Rauk::start_with(command).unwrap_or_else(|error| panic!("{error}"));
+    let ready = heard();
+    assert!(ready.starts_with("READY=1\nSTATUS=rauk is ready: mysql on "), "{ready}");
+    run(&mut server.connect(), "SELECT 1");
+    assert!(server.stop().success());
+    assert!(heard().starts_with("STOPPING=1\n"));
+}
+
 #[test]
 fn the_http_port_tells_health_and_metrics() {
     let directory = data();

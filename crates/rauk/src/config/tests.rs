@@ -1,0 +1,118 @@
+//! Which settings are taken, and what is said of those that are not.
+
+use super::*;
+
+fn load(file: Option<&str>, environment: &[(&str, &str)], flags: &[(&str, &str)]) -> Result<Settings, String> {
+    let path = Path::new("rauk.toml");
+    let environment = environment.iter().map(|(a, b)| (a.to_string(), b.to_string()));
+    let flags: Vec<(&str, String)> = flags.iter().map(|(a, b)| (*a, b.to_string())).collect();
+    Settings::load(file.map(|text| (path, text)), environment, &flags).map_err(|e| e.to_string())
+}
+
+#[test]
+fn flags_win_over_environment_over_file_over_defaults() {
+    let file = "mysql-port = 1\nhttp-port = 2\nmemory-limit = \"1GiB\"\nrequire-tls = true\n";
+    let settings = load(
+        Some(file),
+        &[("RAUK_HTTP_PORT", "3"), ("RAUK_MEMORY_LIMIT", "2GiB"), ("HOME", "x")],
+        &[("memory-limit", "3GiB")],
+    )
+    .unwrap();
+    assert_eq!((settings.mysql_port, settings.http_port, settings.memory_limit), (1, 3, 3 << 30));
+    assert!(settings.require_tls);
+    assert_eq!(load(None, &[], &[]).unwrap(), Settings::default());
+}
+
+/// What asks for no login is not open to others because SQL is.
+#[test]
+fn the_http_port_stays_on_loopback_unless_told() {
+    let at = |flags: &[(&str, &str)]| load(None, &[], flags).unwrap().http_address().to_string();
+    assert_eq!(at(&[]), "127.0.0.1");
+    assert_eq!(at(&[("host", "0.0.0.0")]), "127.0.0.1");
+    assert_eq!(at(&[("host", "10.1.2.3")]), "127.0.0.1");
+    assert_eq!(at(&[("host", "::")]), "::1");
+    assert_eq!(at(&[("host", "127.0.0.2")]), "127.0.0.2");
+    assert_eq!(at(&[("host", "10.1.2.3"), ("http-host", "0.0.0.0")]), "0.0.0.0");
+    assert_eq!(at(&[("http-host", "localhost")]), "127.0.0.1");
+    let error = load(None, &[], &[("http-host", "everywhere")]).unwrap_err();
+    assert!(error.contains("http-host") && error.contains("IP address"), "{error}");
+}
+
+#[test]
+fn a_wrong_key_names_itself_and_its_nearest() {
+    let error = load(Some("mysql-prot = 1"), &[], &[]).unwrap_err();
+    assert_eq!(error, "rauk.toml: 'mysql-prot': there is no setting 'mysql-prot'; did you mean 'mysql-port'?");
+    let error = load(None, &[("RAUK_MEMORYLIMIT", "1G")], &[]).unwrap_err();
+    assert_eq!(
+        error,
+        "environment variable RAUK_MEMORYLIMIT: there is no setting 'memorylimit'; did you mean 'memory-limit'?"
+    );
+    let error = load(Some("[mysql]\nport = 1"), &[], &[]).unwrap_err();
+    assert!(error.contains("'mysql' is table"), "{error}");
+}
+
+#[test]
+fn a_wrong_value_names_its_key_and_what_is_wanted() {
+    for (key, value, wanted) in [
+        ("mysql-port", "70000", "a port number"),
+        ("durability", "fsink", "did you mean 'fsync'"),
+        ("memory-limit", "lots", "a size such as"),
+        ("memory-limit", "1MiB", "at least 16MiB"),
+        ("host", "example", "an IP address"),
+        ("redo-segment", "5", "1MiB to 1GiB"),
+        ("require-tls", "perhaps", "true or false"),
+        ("log-level", "inof", "did you mean 'info'"),
+        ("tls-cert", "a.pem", "tls-cert and tls-key go together"),
+        ("native-port", "-1", "a port number"),
+        ("native-tls-ca", "a.pem", "go together"),
+        ("native-threads", "257", "0 to 256"),
+        ("native-longest-wait", "2s", "microseconds"),
+        ("native-longest-spin", "1000001", "microseconds"),
+    ] {
+        let error = load(None, &[], &[(key, value)]).unwrap_err();
+        assert!(error.contains(key) && error.contains(wanted), "{error}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_toml_is_one_line_with_place_and_way_out() {
+    for (file, place) in [
+        ("mysql-port = ", "line 1, 'mysql-port ='"),
+        ("threads = 2\nmemory-limit = 4GiB\n", "line 2, 'memory-limit = 4GiB'"),
+        ("host = \"127.0.0.1\n", "line 1, 'host = \"127.0.0.1'"),
+        ("threads = 2\nthreads = 3", "line 2, 'threads = 3'"),
+    ] {
+        let error = load(Some(file), &[], &[]).unwrap_err();
+        assert!(error.starts_with(&format!("rauk.toml: {place}: ")), "{error}");
+        assert!(error.contains("write key = \"text\"") && !error.contains('\n'), "{error}");
+    }
+    let error = load(Some("memory-limit = \"4 gibibytes\""), &[], &[]).unwrap_err();
+    assert_eq!(error, "rauk.toml: 'memory-limit': '4 gibibytes' will not do; wanted: a size such as 512MiB or 4GiB");
+}
+
+/// The file of the Debian package: its settings and those that it shows as comments.
+#[test]
+fn the_packages_configuration_is_taken() {
+    let file = include_str!("../../../../packaging/rauk.toml");
+    let settings = load(Some(file), &[], &[]).unwrap();
+    assert_eq!(settings.data_dir, Path::new("/var/lib/rauk"));
+    assert!(settings.host.is_loopback() && settings.http_address().is_loopback());
+    let shown: Vec<&str> = file.lines().filter_map(|line| line.strip_prefix("#")).collect();
+    let shown: Vec<&str> =
+        shown.into_iter().filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase())).collect();
+    assert!(shown.len() > 5, "{shown:?}");
+    for line in &shown {
+        load(Some(line), &[], &[("tls-cert", "c.pem"), ("tls-key", "k.pem")]).unwrap_or_else(|e| panic!("{line}: {e}"));
+    }
+}
+
+#[test]
+fn sizes() {
+    for (text, bytes) in [("512", 512), ("64KiB", 65536), ("1.5GiB", 3 << 29), ("4G", 4 << 30), ("100MB", 100_000_000)]
+    {
+        assert_eq!(size(text), Ok(bytes));
+    }
+    for text in ["", "GiB", "-1", "1e9", "4 parsec", "1.2.3"] {
+        assert!(size(text).is_err(), "{text}");
+    }
+}
