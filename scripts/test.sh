@@ -8,8 +8,8 @@ cd "$(dirname "$0")/.."
 kind=${1:-test}
 case $kind in
   --quick) takes="at most 3 minutes on two idle cores" ;;
-  test) takes="an hour or more on two cores" ;;
-  long) takes="an hour or more on two cores, then the applications, which are downloaded the first time" ;;
+  test) takes="about 45 minutes on two cores" ;;
+  long) takes="about an hour on two cores, and some GiB of downloads the first time" ;;
   *) echo "usage: scripts/test.sh [--quick | long]" >&2; exit 2 ;;
 esac
 echo "scripts/test.sh${1:+ $1}: $takes once everything is built; a first build takes more than half an hour"
