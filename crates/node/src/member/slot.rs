@@ -353,6 +353,8 @@ impl Slot {
             Happening::Assigned(assignment) => s.replica.on_assignment(cx.now, &assignment, &mut out),
             Happening::Tick => {
                 s.replica.on_tick(cx.now, &mut out);
+                // Before what is proposed here: records go to the log in the order of their numbers.
+                self.carry_out(s, cx, std::mem::take(&mut out), Vec::new());
                 self.look_for_room(s, cx);
                 self.look_to_compare(s, cx);
             }
@@ -505,6 +507,8 @@ impl Slot {
                 if let LogRecord::Reset { .. } = record {
                     s.reset_at = Some(appended.start);
                 }
+                let before = s.logged.back().map_or(0, |(_, before)| *before);
+                assert!(before < number, "group {}: log record {number} behind {before}", self.group.0);
                 s.logged.push_back((appended.end, number));
                 self.note_undurable(s);
                 let waited_for = match record {

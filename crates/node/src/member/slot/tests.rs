@@ -214,6 +214,28 @@ fn the_client_of_a_commit_that_was_cut_is_told_when_the_stream_without_it_is_sta
     }
 }
 
+/// The second of two that were written the wrong way round was never taken as durable: nothing became stable any more.
+#[test]
+fn the_records_of_one_tick_are_logged_in_their_order() {
+    let mut world = World::leading();
+    world.happens(Happening::Tick);
+    let _client = world.commit(TxnId::of_process(ProcessId(1), 5));
+    world.durable();
+    [2, 3].into_iter().for_each(|from| world.happens(acknowledge(from, 1, 2)));
+    // What is stable is to be logged, and the replicas are to be compared.
+    world.now += Duration::from_secs(6);
+    world.happens(Happening::Tick);
+    let (last, numbers) = world.enter(|_, s, _| {
+        let numbers: Vec<u64> = s.logged.iter().map(|(_, number)| *number).collect();
+        (s.replica.last().position, numbers)
+    });
+    assert_eq!((last, numbers.len()), (Position(3), 2));
+    assert!(numbers.is_sorted(), "{numbers:?}");
+    world.durable();
+    [2, 3].into_iter().for_each(|from| world.happens(acknowledge(from, 1, 3)));
+    assert_eq!(world.enter(|_, s, _| s.replica.stable()), Position(3));
+}
+
 /// A decision that was cut is in the stream again before a new primary takes work: what writes over those rows comes behind it.
 #[test]
 fn a_new_primary_says_first_what_it_knows_to_be_decided() {
