@@ -3,9 +3,11 @@
 use super::{Rauk, rauk_command};
 use mysql::Conn;
 use mysql::prelude::Queryable;
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A debug build on a machine that does other things as well.
@@ -16,11 +18,16 @@ const PORTS: [(&str, &str); 4] =
     [("--mysql-port", "mysql"), ("--native-port", "native"), ("--http-port", "http"), ("--cluster-port", "cluster")];
 
 /// A free port that no other process is given while the node is down: those that the system deals out, to listen or to
-/// connect from, are from 32768 on.
+/// connect from, are from 32768 on. None is given twice: a port that was drawn is free until its node listens on it, and
+/// again while that node is down.
 fn own_port() -> u16 {
+    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let draw = || rand::random_range(10_000..32_000u16);
-    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
-    std::iter::repeat_with(draw).take(1_000).find(is_free).expect("a port is free")
+    let is_free = |port: &u16| !given.contains(port) && TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let port = std::iter::repeat_with(draw).take(1_000).find(is_free).expect("a port is free");
+    given.insert(port);
+    port
 }
 
 pub struct Node {
