@@ -6,17 +6,17 @@
 //!
 //! A process never goes on leading in a term that it led before a restart (`log_store` sees to that), so a term is led by one process.
 
+use crate::following;
 use crate::group::Core;
 use crate::message::{Body, Reply};
-use crate::types::{LogId, Metrics};
+use crate::types::LogId;
 use openraft::ServerState;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 const INTERVAL: Duration = Duration::from_millis(20);
 /// For an answer of another voter.
@@ -45,7 +45,7 @@ pub async fn stand(core: Arc<Core>) {
             continue;
         }
         patience = draw();
-        if alone || canvass(&core, &metrics, &voters).await {
+        if alone || canvass(&core, &voters).await {
             // It fails only when Raft has ended.
             let _ = raft.trigger().elect().await;
             not_before = Instant::now() + timing.lease / 2 + patience;
@@ -56,32 +56,16 @@ pub async fn stand(core: Arc<Core>) {
 }
 
 /// Whether a majority (of each set) would vote for this process.
-async fn canvass(core: &Arc<Core>, metrics: &Metrics, voters: &[BTreeSet<u64>]) -> bool {
-    let mut willing = BTreeSet::from([metrics.id]);
-    let (answers, mut answered) = mpsc::unbounded_channel();
+async fn canvass(core: &Arc<Core>, voters: &[BTreeSet<u64>]) -> bool {
     let last_log = core.log.last();
-    for node in voters.iter().flatten().copied().collect::<BTreeSet<u64>>() {
-        if node == metrics.id {
-            continue;
+    let ask = |node| {
+        let network = core.network.clone();
+        async move {
+            let reply = network.call(node, Body::Canvass { last_log }, ANSWER).await;
+            matches!(reply, Ok(Reply::Canvass { willing: true }))
         }
-        let (core, answers) = (core.clone(), answers.clone());
-        tokio::spawn(async move {
-            let reply = core.network.call(node, Body::Canvass { last_log }, ANSWER).await;
-            if matches!(reply, Ok(Reply::Canvass { willing: true })) {
-                // It may be decided already.
-                let _ = answers.send(node);
-            }
-        });
-    }
-    drop(answers);
-    let majority = |willing: &BTreeSet<u64>| voters.iter().all(|set| set.intersection(willing).count() > set.len() / 2);
-    while !majority(&willing) {
-        match timeout(ANSWER, answered.recv()).await {
-            Ok(Some(node)) => willing.insert(node),
-            Ok(None) | Err(_) => return false,
-        };
-    }
-    true
+    };
+    following::majority(core, voters, ANSWER, ask).await
 }
 
 /// Whether this process would vote for one whose log ends so.

@@ -14,7 +14,7 @@ use crate::network::{Network, Peers, Sender, Transport};
 use crate::propose::Proposer;
 use crate::state_machine::{Shared, StateMachine};
 use crate::types::{Identity, Metrics, Raft};
-use crate::{election, joining, membership, propose, serve};
+use crate::{election, following, joining, membership, propose, serve};
 use openraft::{Config, ServerState, SnapshotPolicy};
 use parking_lot::Mutex;
 use rauk_log::{DatabaseId, Disk};
@@ -307,11 +307,7 @@ async fn confirm_all(core: Arc<Core>, mut asked: mpsc::UnboundedReceiver<oneshot
         }
         let core = core.clone();
         tokio::spawn(async move {
-            let confirmed = match core.raft() {
-                Some(raft) if core.leading().is_some() => raft.ensure_linearizable().await.is_ok(),
-                _ => false,
-            };
-            let index = confirmed.then(|| core.shared.group().index);
+            let index = following::confirm(&core).await;
             for sender in waiting {
                 // Whoever asked may be gone.
                 let _ = sender.send(index);

@@ -13,6 +13,7 @@
 //! | how far these are synced | `claim` |
 //! | these files without Raft, for the simulator | [`files`] |
 //! | who votes, who stands for election | `membership`, `election` |
+//! | whether a majority follows the leader | `following` |
 //!
 //! All of it runs on one thread with an executor of its own; the futures that the methods give can be polled by any executor. The thread is never blocked: files are written on
 //! another one. What a peer sends is checked (cluster, sender, receiver, version, shape, order of entries) before openraft sees it.
@@ -24,6 +25,7 @@ mod claim;
 mod election;
 mod error;
 pub mod files;
+mod following;
 pub mod group;
 mod joining;
 mod log_store;

@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
+use tokio::time::Instant;
 
 pub const PATH: &str = "manage/raft.journal";
 /// Journals below this are not worth compacting.
@@ -60,6 +61,8 @@ pub struct LogStore {
 struct Store {
     journal: Mutex<Writer>,
     memory: RwLock<Memory>,
+    /// Since when openraft waits for a write. It has one under way at most.
+    writing: Mutex<Option<Instant>>,
 }
 
 struct Writer {
@@ -173,7 +176,13 @@ impl LogStore {
         let mut writer = Writer { journal, claims, least_bytes, compacted_bytes, committed };
         // The last entry may be whole without having been claimed: it counts from now on.
         writer.claim()?;
-        Ok(LogStore { shared: Arc::new(Store { journal: Mutex::new(writer), memory: RwLock::new(memory) }) })
+        Ok(LogStore {
+            shared: Arc::new(Store {
+                journal: Mutex::new(writer),
+                memory: RwLock::new(memory),
+                writing: Mutex::default(),
+            }),
+        })
     }
 
     /// How far the files are synced, for the snapshot's.
@@ -192,6 +201,16 @@ impl LogStore {
 
     pub(crate) fn vote(&self) -> Option<Vote> {
         self.shared.memory.read().vote
+    }
+
+    /// Up to where the log is committed, as far as openraft has said here.
+    pub(crate) fn committed(&self) -> Option<LogId> {
+        self.shared.memory.read().committed
+    }
+
+    /// Since when openraft waits for a write, if it does.
+    pub(crate) fn writing_since(&self) -> Option<Instant> {
+        *self.shared.writing.lock()
     }
 
     pub(crate) fn purged(&self) -> Option<LogId> {
@@ -215,7 +234,9 @@ impl LogStore {
     /// Writes the records in one piece; they count in memory once they are durable. On a thread of its own, so that heartbeats and answers go on meanwhile.
     async fn write(&self, records: Vec<Record>) -> Result<(), LogError> {
         let shared = self.shared.clone();
+        *self.shared.writing.lock() = Some(Instant::now());
         let done = tokio::task::spawn_blocking(move || shared.write(records)).await;
+        *self.shared.writing.lock() = None;
         done.unwrap_or_else(|e| Err(LogError::Failed(format!("{PATH}: {e}"))))
     }
 }

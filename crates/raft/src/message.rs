@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 const MAGIC: &[u8; 4] = b"RKMG";
 /// The version of what the nodes of a cluster say to each other. Every change of the control plane's messages, of the
 /// meaning of its log entries, or of the messages between data nodes raises it: a process of another version cannot join.
-pub const PROTOCOL: u16 = 17;
+pub const PROTOCOL: u16 = 18;
 pub const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Serialize, Deserialize)]
@@ -47,6 +47,10 @@ pub enum Body {
     /// Would you vote for a node whose log ends so?
     Canvass {
         last_log: Option<LogId>,
+    },
+    /// Do you follow the leader whose vote this is?
+    Follow {
+        vote: Vote,
     },
     /// Does an answer come back?
     Ping,
@@ -93,6 +97,9 @@ pub enum Reply {
     },
     Canvass {
         willing: bool,
+    },
+    Follow {
+        follows: bool,
     },
     Pong,
     /// With the leader and its address, if they are known.
@@ -196,6 +203,7 @@ pub fn check(envelope: &Envelope, me: u64) -> Result<(), String> {
             Ok(())
         }
         Body::Vote(vote) => sender(&vote.vote, false),
+        Body::Follow { vote } => sender(vote, true),
         Body::Snapshot(snapshot) => {
             sender(&snapshot.vote, true)?;
             if snapshot.offset.checked_add(snapshot.data.len() as u64).is_none() {

@@ -166,7 +166,7 @@ impl Network {
     }
 
     /// Whether a node used to answer and does not now.
-    async fn is_mute(&self, node: u64, timeout: Duration) -> bool {
+    pub async fn is_mute(&self, node: u64, timeout: Duration) -> bool {
         let silent = self.heard.lock().get(&node).is_some_and(|at| at.elapsed() > MUTE);
         silent && self.call(node, Body::Ping, timeout).await.is_err()
     }

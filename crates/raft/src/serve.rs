@@ -3,7 +3,7 @@
 use crate::error::{JoinRefused, RaftError as GroupError};
 use crate::group::Core;
 use crate::message::{Body, Envelope, JoinRequest, Joined, Refusal, Reply, Undecodable, check, decode};
-use crate::{election, propose};
+use crate::{election, following, propose};
 use openraft::ChangeMembers;
 use openraft::error::{InstallSnapshotError, RaftError};
 use openraft::raft::AppendEntriesResponse;
@@ -95,6 +95,7 @@ async fn act(core: &Core, envelope: Envelope) -> Reply {
             Reply::Hello { node: core.me() }
         }
         Body::Canvass { last_log } => Reply::Canvass { willing: election::willing(core, last_log) },
+        Body::Follow { vote } => Reply::Follow { follows: following::follows(core, vote) },
         Body::Ping => Reply::Pong,
         Body::Who => Reply::Hello { node: core.me() },
         Body::Lost { acknowledged } => {

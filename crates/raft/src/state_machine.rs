@@ -17,7 +17,8 @@ use rauk_manage::group::{Answer, Group};
 use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::sync::{Arc, Weak};
-use tokio::sync::{Notify, oneshot};
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot, watch};
 
 pub const PATH: &str = "manage/raft.snapshot";
 /// What one entry of the snapshot file holds.
@@ -32,6 +33,8 @@ pub struct Shared {
     waiting: Mutex<Waiting>,
     /// Something was applied.
     pub changed: Notify,
+    /// What is applied here. openraft tells of it too, but not while it writes.
+    applied: watch::Sender<Option<LogId>>,
 }
 
 /// Proposals of this process that wait for being applied here.
@@ -44,8 +47,9 @@ struct Waiting {
 impl Shared {
     pub fn new(watchers: Vec<Arc<dyn Watcher>>) -> Shared {
         let group = RwLock::new(Arc::new(Group::new()));
+        let applied = watch::Sender::new(None);
         let weak = Mutex::new(watchers.iter().map(Arc::downgrade).collect());
-        Shared { group, watchers: weak, _held: watchers, waiting: Mutex::default(), changed: Notify::new() }
+        Shared { group, watchers: weak, _held: watchers, waiting: Mutex::default(), changed: Notify::new(), applied }
     }
 
     pub fn watch(&self, watcher: Weak<dyn Watcher>) {
@@ -56,6 +60,13 @@ impl Shared {
 
     pub fn group(&self) -> Arc<Group> {
         self.group.read().clone()
+    }
+
+    /// Waits until the log is applied here up to `committed`, for `limit` at most.
+    pub async fn applied(&self, committed: Option<LogId>, limit: Duration) -> bool {
+        let mut applied = self.applied.subscribe();
+        let reached = applied.wait_for(|applied| *applied >= committed);
+        matches!(tokio::time::timeout(limit, reached).await, Ok(Ok(_)))
     }
 
     /// What the session's proposal gives when it has been applied here. Waiters of an earlier session are let go.
@@ -217,6 +228,7 @@ impl StateMachine {
         if let Some((meta, state)) = file.machine()? {
             (machine, applied, membership) = (state, meta.last_log_id, meta.last_membership);
             shared.publish(machine.group());
+            shared.applied.send_replace(applied);
         }
         Ok(StateMachine { node, shared, machine, applied, membership, file })
     }
@@ -255,7 +267,10 @@ impl RaftStateMachine<Types> for StateMachine {
         I: IntoIterator<Item = Entry> + Send,
         I::IntoIter: Send,
     {
-        Ok(entries.into_iter().map(|entry| self.apply_entry(entry)).collect())
+        let outcomes = entries.into_iter().map(|entry| self.apply_entry(entry)).collect();
+        // The group that is shown has them all.
+        self.shared.applied.send_replace(self.applied);
+        Ok(outcomes)
     }
 
     async fn get_snapshot_builder(&mut self) -> Builder {
@@ -287,6 +302,7 @@ impl RaftStateMachine<Types> for StateMachine {
         self.machine = machine;
         (self.applied, self.membership) = (meta.last_log_id, meta.last_membership.clone());
         self.shared.publish(self.machine.group());
+        self.shared.applied.send_replace(self.applied);
         self.shared.resolve_from(&self.machine, self.applied);
         Ok(())
     }
