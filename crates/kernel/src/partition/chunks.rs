@@ -57,10 +57,11 @@ impl Chunks {
         is_full && !std::mem::replace(&mut self.is_listed, true)
     }
 
-    /// The undo list has only so many entries left; gives how many chunks are left, if some are not.
+    /// The undo list has only so many entries left; gives how many chunks are left, if some are not. Chunks of tables
+    /// that were dropped have no entries: they go with what the transaction wrote first.
     pub fn taken_back(&mut self, length: usize) -> Option<u32> {
         let before = self.ends.len();
-        while self.ends.pop_if(|end| *end > length).is_some() {}
+        while self.ends.pop_if(|end| *end > length || length == 0).is_some() {}
         (self.ends.len() < before).then_some(self.ends.len() as u32)
     }
 

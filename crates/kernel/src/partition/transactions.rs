@@ -334,7 +334,11 @@ impl TxnTable {
         }
         // In an order that does not depend on the map: records are used again.
         empty.sort_unstable();
-        empty.into_iter().for_each(|txn| self.release_if_empty(txn));
+        for txn in empty {
+            // Its chunks would be counted from zero again.
+            self.take_all_back(txn);
+            self.release_if_empty(txn);
+        }
     }
 
     /// Those that wait for a row or a range.

@@ -3,7 +3,7 @@
 use super::support::*;
 use crate::partition::{LockMode, Partition, ReadAt, Stop, WaitPolicy, Write};
 use crate::status::{TxnRef, TxnState};
-use rauk_types::{Timestamp, TxnId};
+use rauk_types::{TableId, Timestamp, TxnId};
 
 const NEWEST: ReadAt = ReadAt::Newest;
 
@@ -123,6 +123,44 @@ fn what_was_sent_is_taken_back_with_the_first_slice() {
     w.p.collect_writes(t.r.id, &mut |_, _| left += 1);
     assert_eq!(left, 0, "all that is left is in chunks");
     w.abort(t);
+}
+
+/// A transaction may have written in a table that is dropped before it ends, such as a new form of a table that is given up.
+/// What it writes then is counted from what stands of it.
+#[test]
+fn what_was_sent_of_a_dropped_table_is_taken_back_when_nothing_else_is_left() {
+    for (rolls_back, has_lock) in [(false, false), (false, true), (true, true)] {
+        let mut w = world();
+        w.p.set_chunk_bytes(1);
+        let other = TableId(TABLE.0 + 1);
+        let mut second = (*schema(false, true)).clone();
+        second.id = other;
+        w.p.create_table(second.into());
+        let t = w.begin();
+        let mut numbers = Vec::new();
+        for id in 0..2 {
+            w.insert(&t, &r(id, 1, "a")).unwrap();
+            numbers.extend(w.p.take_full().into_iter().filter_map(|txn| w.p.collect_chunk(txn, &mut |_, _| ())));
+        }
+        if has_lock {
+            w.insert_into(other, &t, &r(5, 1, "b")).unwrap();
+        }
+        w.p.drop_table(TABLE);
+        w.p.validate();
+        if rolls_back {
+            w.p.rollback_to(t.r.id, 0);
+        }
+        let taken: Vec<u32> = w.p.take_taken_back().iter().map(|back| back.left).collect();
+        let standing = if has_lock && !rolls_back { 2 } else { 0 };
+        assert_eq!((numbers, taken), (vec![0, 1], if standing == 2 { vec![] } else { vec![0] }));
+        w.insert_into(other, &t, &r(6, 1, "c")).unwrap();
+        w.p.take_full();
+        assert_eq!(w.p.collect_chunk(t.r.id, &mut |_, _| ()), Some(standing));
+        w.p.abort(t.r.id);
+        let taken: Vec<u32> = w.p.take_taken_back().iter().map(|back| back.left).collect();
+        assert_eq!(taken, [0], "nothing of it stands");
+        w.p.validate();
+    }
 }
 
 #[test]

@@ -244,9 +244,14 @@ impl World {
     }
 
     pub fn insert(&mut self, txn: &Txn, row: &Row) -> Result<(), Stop> {
+        self.insert_into(TABLE, txn, row)
+    }
+
+    /// Into a table with the same columns.
+    pub fn insert_into(&mut self, table: TableId, txn: &Txn, row: &Row) -> Result<(), Stop> {
         let (key, bytes) = (self.key(row.0), self.encode(row));
         let mut access = self.access(Some(txn), ReadAt::Newest);
-        let result = self.p.insert(TABLE, &key, key::hash(&key), &bytes, &mut access);
+        let result = self.p.insert(table, &key, key::hash(&key), &bytes, &mut access);
         self.observed = access.observed.0;
         result
     }
