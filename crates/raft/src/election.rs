@@ -73,10 +73,8 @@ pub fn willing(core: &Core, last_log: Option<LogId>) -> bool {
     let Some(metrics) = core.metrics() else { return false };
     let lease = core.timing().lease;
     let led = match metrics.state {
-        ServerState::Leader => {
-            metrics.millis_since_quorum_ack.is_some_and(|passed| Duration::from_millis(passed) <= lease)
-        }
-        _ => Instant::now() <= core.heard_leader() + lease,
+        ServerState::Leader => core.followed().elapsed() <= lease,
+        _ => core.heard_leader().elapsed() <= lease,
     };
     !led && last_log >= core.log.last()
 }

@@ -1,27 +1,29 @@
 //! Whether a majority follows this leader, asked beside Raft's own messages.
 //!
-//! Leases of data nodes are granted only after a majority has followed the leader since they were asked for
-//! ([`Consensus::confirm`](rauk_manage::consensus::Consensus::confirm)). openraft can answer that, but its one task
-//! writes entries and votes to disk and handles no message meanwhile. A sync that takes 300 ms, as disks have them now
-//! and then, would end every lease of the cluster at one moment. So the leader asks the other voters by [`Body::Follow`],
-//! and each answers from the vote that its log store has, without openraft.
+//! The control-plane leader grants a lease only after a majority has followed it since the request for the lease arrived
+//! ([`Consensus::confirm`](rauk_manage::consensus::Consensus::confirm)). openraft can answer that question, but its one
+//! task handles no message while it writes entries and votes to disk. Disks take 300 ms for a sync now and then; then all
+//! leases of the cluster would expire at one moment. So the leader sends [`Body::Follow`] to the other voters, and each
+//! answers from the vote that its log store has, without openraft.
 //!
 //! # Why that is enough
-//! A voter says that it follows while the newest vote on its disk is that of the asking leader. openraft stores a vote
-//! before it gives it. So whoever is elected by that voter is elected after the answer, and the answer comes after the
-//! question. Any majority that elects another leader has a voter in common with the one that has answered; the leader's own
-//! vote counts like the others', and is looked at when the answers are there. Voters are those of the newest membership
-//! that openraft has told of: an older one than it uses is not missed, since a set of voters is in force beside the one
-//! before it until both have agreed, and openraft tells of that before it goes on to the next.
+//! A voter answers yes while the newest vote on its disk is that of the asking leader. openraft stores a vote before it
+//! sends it. So a candidate that this voter elects is elected after the answer, and the answer comes after the question.
+//! A majority that elects another leader shares a voter with the majority that answered yes. The leader is one of the
+//! voters: it looks at its own vote when the answers are there.
 //!
-//! A grant names everything that was committed before it. openraft stores the position of what is committed before
-//! it applies that, and in the same turn in which it tells followers; all of it runs on one thread. So what is
-//! committed by the end of the round is waited for until it is applied here.
+//! The voters are those of the newest membership that openraft has reported. openraft may have appended a newer one. That
+//! is safe: a new set of voters is first in force together with the set before it, and openraft reports that step before
+//! it goes on to the next.
+//!
+//! A grant names everything that was committed before it. openraft stores the position of the last committed entry before
+//! it applies that entry, and in the same turn in which it tells followers; all of that runs on one thread. So the leader
+//! waits at the end of a round until everything up to that position is applied.
 //!
 //! # What ends it
-//! Who is asked has heard of its leader, and elects nobody. A leader whose disk does not come back must not stay for that: after
-//! [`STALLED`] it asks nobody any more, and the others elect one who can write. So must one that hears no answers
-//! ([`Network::is_mute`](crate::network::Network::is_mute)).
+//! A voter that is asked has heard of its leader, and does not stand for election. A leader must not stay in office by that
+//! when its disk does not come back: after [`STALLED`] it asks no more, and the others elect one that can write. The same
+//! holds for a leader that hears no answers ([`Network::is_mute`](crate::network::Network::is_mute)).
 
 use crate::group::Core;
 use crate::message::{Body, Reply};
@@ -30,11 +32,29 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
-/// A leader whose disk has taken so long for one write gives way. Disks that are busy, shared or in a cloud take a
-/// second at times; beyond that nobody knows whether they come back, and nothing can be committed meanwhile.
+/// A leader whose disk has taken so long for one write gives way. Busy, shared and rented disks take a second at times. A
+/// disk that takes longer may not come back, and nothing can be committed meanwhile.
 const STALLED: Duration = Duration::from_secs(2);
+
+/// A leader that has not asked for so long asks, so that the others hear of it.
+const QUIET: Duration = Duration::from_millis(50);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(25);
+
+/// Runs for as long as the process takes part: a leader is heard, also where nobody asks for a lease.
+pub async fn be_heard(core: Arc<Core>) {
+    loop {
+        sleep(LOOK).await;
+        let has_others = core.voters().len() > 1;
+        if has_others && core.leading().is_some() && core.asked().elapsed() >= QUIET {
+            // Rounds do not wait for each other: one that is not answered must not keep the next.
+            let core = core.clone();
+            tokio::spawn(async move { confirm(&core).await });
+        }
+    }
+}
 
 /// Whether a majority of each set says yes, this process among them. All others are asked at once, and waited for no
 /// longer than `limit`.
@@ -74,6 +94,7 @@ pub async fn confirm(core: &Arc<Core>) -> Option<u64> {
     if core.log.writing_since().is_some_and(|since| since.elapsed() > STALLED) {
         return None;
     }
+    let asked = core.ask();
     let voters = core.metrics()?.membership_config.membership().get_joint_config().clone();
     let limit = core.timing().lease;
     let ask = |node| {
@@ -92,6 +113,7 @@ pub async fn confirm(core: &Arc<Core>) -> Option<u64> {
     if own_vote(core) != Some(own) {
         return None;
     }
+    core.be_followed(asked);
     core.shared.applied(core.log.committed(), limit).await.then(|| core.shared.group().index)
 }
 

@@ -34,9 +34,10 @@ use tokio::time::{Instant, sleep, timeout};
 /// openraft looks at its clock one and a half times as rarely as `heartbeat` says, and sends heartbeats then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// How often a leader that has nothing else to say is heard; and how long it waits for the answer to anything, so that it is not short: a follower's disk, or a machine with much to do, takes its time.
+    /// How long openraft waits for the answer to anything, so that it is not short: a follower's disk, or a machine with much to do, takes its time. A leader is heard more often
+    /// ([`crate::following`]).
     pub heartbeat: Duration,
-    /// Nobody votes for another while it has heard of its leader within this time.
+    /// Nobody votes for another while it has heard of its leader within this time. Longer than `heartbeat`.
     pub lease: Duration,
     /// A voter that has not heard of a leader for the lease stands for election after a quarter of this to all of it, drawn each time.
     pub spread: Duration,
@@ -45,7 +46,7 @@ pub struct Timing {
 impl Default for Timing {
     fn default() -> Timing {
         let ms = Duration::from_millis;
-        Timing { heartbeat: ms(150), lease: ms(350), spread: ms(150) }
+        Timing { heartbeat: ms(150), lease: ms(220), spread: ms(80) }
     }
 }
 
@@ -120,6 +121,10 @@ pub(crate) struct Core {
     removed: AtomicBool,
     /// When a leader was last heard of, or a vote given.
     heard_leader: Mutex<Instant>,
+    /// When this process last asked, as a leader, who follows it.
+    asked: Mutex<Instant>,
+    /// The last such question that a majority has answered with yes.
+    followed: Mutex<Instant>,
     confirms: mpsc::UnboundedSender<oneshot::Sender<Option<u64>>>,
 }
 
@@ -168,6 +173,27 @@ impl Core {
 
     pub fn heard_leader(&self) -> Instant {
         *self.heard_leader.lock()
+    }
+
+    /// A leader begins to ask who follows it; gives the time of that.
+    pub fn ask(&self) -> Instant {
+        let now = Instant::now();
+        *self.asked.lock() = now;
+        now
+    }
+
+    /// A majority has answered the question of `asked` with yes.
+    pub fn be_followed(&self, asked: Instant) {
+        let mut followed = self.followed.lock();
+        *followed = asked.max(*followed);
+    }
+
+    pub fn followed(&self) -> Instant {
+        *self.followed.lock()
+    }
+
+    pub fn asked(&self) -> Instant {
+        *self.asked.lock()
     }
 
     pub fn metrics(&self) -> Option<Metrics> {
@@ -237,6 +263,7 @@ impl Core {
         self.hear_leader();
         tokio::spawn(membership::manage(self.clone()));
         tokio::spawn(election::stand(self.clone()));
+        tokio::spawn(following::be_heard(self.clone()));
         Ok(())
     }
 
@@ -259,7 +286,7 @@ fn config(options: &Options, identity: &Identity) -> Config {
         heartbeat_interval: ms(options.timing.heartbeat),
         // See `election`. The lower bound is the time for an answer to a request for votes.
         enable_elect: false,
-        election_timeout_min: ms(options.timing.lease) / 2,
+        election_timeout_min: ms(options.timing.heartbeat) + 1,
         election_timeout_max: ms(options.timing.lease),
         install_snapshot_timeout: 3_000,
         snapshot_max_chunk_size: 1 << 20,
@@ -345,6 +372,8 @@ impl RaftGroup {
             failure: Mutex::default(),
             removed: AtomicBool::new(false),
             heard_leader: Mutex::new(Instant::now()),
+            asked: Mutex::new(Instant::now()),
+            followed: Mutex::new(Instant::now()),
             confirms,
         });
         let (ready, handle) = std::sync::mpsc::channel();
