@@ -5,7 +5,9 @@
 //! ignored silently: an unknown `RAUK_…` variable is an error as well.
 
 use crate::cluster::settings::{self as cluster, ClusterSettings};
+use crate::machine::{self, Memory};
 use rauk_node::Durability;
+use rauk_types::size;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -99,13 +101,9 @@ impl Default for Settings {
     }
 }
 
-/// 60 % of the machine's memory, or 4 GiB where that cannot be read.
+/// 60 % of the memory that this process may have, or 4 GiB where that cannot be read.
 fn default_memory_limit() -> u64 {
-    let total = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find(|l| l.starts_with("MemTotal:"))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok()
-    });
-    total.map_or(4 << 30, |kib| kib * 1024 / 10 * 6)
+    machine::memory().map_or(4 << 30, |memory| memory.bytes / 10 * 6)
 }
 
 /// A setting: its name, what it is, and how its text is taken.
@@ -202,9 +200,9 @@ pub const KEYS: &[Key] = &[
     key!(
         "memory-limit",
         "SIZE",
-        "Memory for rows, indexes and versions, as 4GiB [default: 60% of the machine's]",
+        "Memory for rows, indexes and versions, as 4GiB; no more than this machine, or its control group (cgroup), has [default: 60% of that]",
         |s, v| {
-            let bytes = size(v)?;
+            let bytes = size_of(v)?;
             if bytes < 16 << 20 {
                 return Err("at least 16MiB".into());
             }
@@ -212,8 +210,10 @@ pub const KEYS: &[Key] = &[
             Ok(())
         }
     ),
-    key!("history-limit", "SIZE", "Memory for old row versions that snapshots need [default: 256MiB]", |s, v| size(v)
-        .map(|x| s.history_limit = x)),
+    key!("history-limit", "SIZE", "Memory for old row versions that snapshots need [default: 256MiB]", |s, v| size_of(
+        v
+    )
+    .map(|x| s.history_limit = x)),
     key!("threads", "N", "Threads that execute statements; 0: one a core [default: 0]", |s, v| parse(
         v,
         "a number of threads"
@@ -230,7 +230,7 @@ pub const KEYS: &[Key] = &[
     key!("max-connections", "N", "Clients at one time [default: 10000]", |s, v| parse(v, "a number of connections")
         .map(|x| s.max_connections = x)),
     key!("redo-segment", "SIZE", "Size of a redo log segment [default: 64MiB]", |s, v| {
-        let bytes = size(v)?;
+        let bytes = size_of(v)?;
         if !(1 << 20..=1 << 30).contains(&bytes) {
             return Err("1MiB to 1GiB".into());
         }
@@ -242,7 +242,7 @@ pub const KEYS: &[Key] = &[
         "SIZE",
         "Redo written since the last checkpoint that starts the next [default: 512MiB]",
         |s, v| {
-            let bytes = size(v)?;
+            let bytes = size_of(v)?;
             if bytes < 1 << 20 {
                 return Err("at least 1MiB".into());
             }
@@ -402,7 +402,19 @@ impl Settings {
             let text = "native-tls-cert, native-tls-key and native-tls-ca go together: give all or none";
             return Err(ConfigError(text.into()));
         }
+        settings.check_memory(machine::memory().as_ref())?;
         Ok(settings)
+    }
+
+    /// A limit beyond what there is would not be kept: the system ends the process before.
+    fn check_memory(&self, memory: Option<&Memory>) -> Result<(), ConfigError> {
+        let Some(memory) = memory.filter(|memory| self.memory_limit > memory.bytes) else { return Ok(()) };
+        let (limit, most) = (size::show(self.memory_limit), size::show(memory.bytes));
+        Err(ConfigError(format!(
+            "memory-limit: {limit} is more than the {most} that {}; give at most {most}, and leave some of it for \
+             connections and statements: without the setting it is 60 % of it",
+            memory.of
+        )))
     }
 
     fn take_file(&mut self, name: &Path, text: &str) -> Result<(), ConfigError> {
@@ -486,25 +498,8 @@ fn boolean(value: &str) -> Result<bool, String> {
 }
 
 /// `512`, `64KiB`, `1.5GiB`, `4G`, `100MB` in bytes.
-pub fn size(value: &str) -> Result<u64, String> {
-    let wanted = || "a size such as 512MiB or 4GiB".to_string();
-    let text = value.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().map_err(|_| wanted())?;
-    let factor: f64 = match text[digits..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "k" | "kib" => 1024.0,
-        "kb" => 1e3,
-        "m" | "mib" => 1024.0 * 1024.0,
-        "mb" => 1e6,
-        "g" | "gib" => 1024.0 * 1024.0 * 1024.0,
-        "gb" => 1e9,
-        "t" | "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        "tb" => 1e12,
-        _ => return Err(wanted()),
-    };
-    let bytes = number * factor;
-    if bytes.is_finite() && bytes < 1e18 { Ok(bytes as u64) } else { Err(wanted()) }
+fn size_of(value: &str) -> Result<u64, String> {
+    size::parse(value).ok_or_else(|| "a size such as 512MiB or 4GiB".to_string())
 }
 
 #[cfg(test)]

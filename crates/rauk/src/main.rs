@@ -9,6 +9,7 @@ mod demo;
 mod export;
 mod http;
 mod import;
+mod machine;
 mod metrics;
 mod native;
 mod out;

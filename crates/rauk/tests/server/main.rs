@@ -17,6 +17,7 @@ mod flex;
 mod hostile;
 mod import;
 mod isolation;
+mod memory;
 mod metadata;
 mod migrate;
 mod native;

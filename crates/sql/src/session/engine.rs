@@ -12,6 +12,7 @@ use super::users::rules::PasswordDefaults;
 use super::users::{Account, AccountRecord, Users};
 use super::variables::GlobalVariables;
 use super::variables::assign;
+use super::variables::refused;
 use super::variables::store;
 use crate::expr::context::Warning;
 use crate::expr::{Beside, GiveWay};
@@ -151,6 +152,7 @@ impl Engine {
             ("version", Value::from(VERSION)),
             ("rauk_partitions", Value::UInt(u64::from(database.partition_count()))),
             ("rauk_durability", Value::from(database.durability().name())),
+            (refused::MEMORY_LIMIT, Value::UInt(database.memory_limit())),
         ];
         // A share of what the stored rows may take, which by default is a share of the machine's memory.
         let share = |of: u64| (database.memory_limit() / 10 * of).max(of * LEAST_TENTH);
@@ -161,7 +163,7 @@ impl Engine {
         let variables = Arc::new(GlobalVariables::new(database.clone(), &started));
         for (key, text) in database.settings_with_prefix(PERSISTED) {
             let name = &key[PERSISTED.len()..];
-            if let Err(error) = restore(&variables, name, &text) {
+            if let Err(error) = restore(&variables, name, &text, database.memory_available()) {
                 tracing::warn!(name, text, %error, "a persisted variable cannot be used and keeps its default");
             }
         }
@@ -320,7 +322,7 @@ impl Engine {
     }
 }
 
-fn restore(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), MysqlError> {
+fn restore(variables: &GlobalVariables, name: &str, text: &str, available: u64) -> Result<(), MysqlError> {
     let (variable, at) = store::find(name)?;
     if !variable.dynamic {
         return Err(errors::read_only_variable(name));
@@ -333,7 +335,9 @@ fn restore(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), My
     let mut warnings: Vec<Warning> = Vec::new();
     let (now, default) = (variables.get(at), variables.default_of(at));
     let before = assign::Before { now: &now, default: &default };
-    variables.set(at, assign::convert(variable, value, before, &mut warnings)?);
+    let value = assign::convert(variable, value, before, &mut warnings)?;
+    refused::check_memory(variable, &value, available)?;
+    variables.set(at, value);
     Ok(())
 }
 

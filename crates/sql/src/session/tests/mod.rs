@@ -78,10 +78,16 @@ pub(super) fn server() -> Server {
 
 /// A server on a disk that outlives it.
 pub(super) fn server_on(disk: Arc<MemoryDisk>) -> Server {
+    server_with(disk, u64::MAX)
+}
+
+/// The same on a machine with so much memory.
+pub(super) fn server_with(disk: Arc<MemoryDisk>, memory_available: u64) -> Server {
     let runtime = Threads::start().expect("threads start");
     let config = Config {
         partitions: 4,
         memory_limit: 64 << 20,
+        memory_available,
         history_limit: 16 << 20,
         segment_bytes: 4 << 20,
         checkpoint_redo_bytes: 64 << 20,
