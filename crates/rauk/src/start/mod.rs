@@ -240,6 +240,13 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
             let database = database.clone();
             Box::new(move || database.trouble())
         },
+        health: {
+            let database = database.clone();
+            Box::new(move || {
+                let (colour, reasons) = database.health();
+                (colour.to_string(), reasons)
+            })
+        },
         cluster: member.clone().map(|member| -> http::Page { Box::new(move || view::of(&member).to_string()) }),
     };
     let http_thread = std::thread::Builder::new()
