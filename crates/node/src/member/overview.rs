@@ -77,6 +77,11 @@ impl Database {
     fn health_of_data(&self) -> (Colour, Vec<String>) {
         let Some(cluster) = self.node.cluster() else { return self.health_alone() };
         let mut health = cluster.group().health();
+        let risks = self.risks();
+        if !risks.is_empty() {
+            health.colour = health.colour.max(Colour::Yellow);
+            health.reasons.extend(risks);
+        }
         let rooms = self.rooms();
         if !rooms.is_empty() {
             health.colour = health.colour.max(Colour::Yellow);
@@ -100,6 +105,12 @@ impl Database {
             health.reasons.insert(0, self.without_lease(cluster));
         }
         (health.colour, health.reasons)
+    }
+
+    /// What one more failure would stop, of a cluster of several nodes.
+    pub fn risks(&self) -> Vec<String> {
+        let Some(cluster) = self.node.cluster() else { return Vec::new() };
+        cluster.group().risks(&cluster.voters())
     }
 
     fn health_alone(&self) -> (Colour, Vec<String>) {

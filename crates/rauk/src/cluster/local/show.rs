@@ -80,7 +80,7 @@ fn only_on(state: &Value, port: u16, running: &[u16]) -> Vec<String> {
     list(&state["partitions"]).iter().filter(|p| only(p)).map(|p| p["partition"].to_string()).collect()
 }
 
-/// Waits until the cluster says that everything is as configured, and all nodes know each other.
+/// Waits until the cluster says that everything is where it is to be, and all nodes know each other.
 pub fn wait_healthy(cluster: &ClusterFile, limit: Duration) -> Result<(), String> {
     let end = Instant::now() + limit;
     loop {
@@ -89,7 +89,7 @@ pub fn wait_healthy(cluster: &ClusterFile, limit: Duration) -> Result<(), String
             let nodes = state["nodes"].as_array();
             nodes.map_or(0, |nodes| nodes.iter().filter(|n| n["life"] == "up").count())
         };
-        if state.as_ref().is_some_and(|s| s["health"] == "green" && up(s) >= cluster.nodes.len()) {
+        if state.as_ref().is_some_and(|s| s["settled"] == true && up(s) >= cluster.nodes.len()) {
             return Ok(());
         }
         if Instant::now() >= end {
