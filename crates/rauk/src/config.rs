@@ -2,7 +2,10 @@
 //!
 //! `--memory-limit 4GiB` on the command line is `RAUK_MEMORY_LIMIT=4GiB` in the environment and `memory-limit = "4GiB"` in the file. A key that
 //! does not exist, or a value that does not fit, is an error that names the key, where it stood, and the nearest right one. Nothing is
-//! ignored silently: an unknown `RAUK_…` variable is an error as well.
+//! ignored silently: an unknown `RAUK_…` variable is an error as well, but for those with which container orchestrators
+//! announce a service that is called rauk ([`environment`]).
+
+pub mod environment;
 
 use crate::cluster::settings::{self as cluster, ClusterSettings};
 use crate::machine::{self, Memory};
@@ -56,6 +59,11 @@ pub struct Settings {
     pub tls_ca: Option<PathBuf>,
     pub require_tls: bool,
     pub disconnect_on_expired_password: bool,
+    /// root's password on a server without accounts: a file that has it, or the text itself.
+    pub root_password_file: Option<PathBuf>,
+    pub root_password: Option<Hidden>,
+    /// A file with root's password on a server that has accounts, for one start.
+    pub reset_root_password: Option<PathBuf>,
     /// Where LOAD DATA and SELECT … INTO OUTFILE may use files of this machine; `None`: nowhere; empty: everywhere.
     pub secure_file_priv: Option<PathBuf>,
     pub log_level: String,
@@ -93,6 +101,9 @@ impl Default for Settings {
             tls_ca: None,
             require_tls: false,
             disconnect_on_expired_password: true,
+            root_password_file: None,
+            root_password: None,
+            reset_root_password: None,
             secure_file_priv: None,
             log_level: "info".into(),
             log_json: false,
@@ -115,7 +126,7 @@ pub struct Key {
 }
 
 macro_rules! key {
-    ($name:literal, $value:literal, $help:literal, $set:expr) => {
+    ($name:expr, $value:literal, $help:literal, $set:expr) => {
         Key { name: $name, value_name: $value, help: $help, set: $set }
     };
 }
@@ -265,6 +276,18 @@ pub const KEYS: &[Key] = &[
         "Refuse clients that cannot handle an expired password [default: true]",
         |s, v| boolean(v).map(|x| s.disconnect_on_expired_password = x)
     ),
+    key!(
+        "root-password-file",
+        "FILE",
+        "File with root's password for a server without accounts; RAUK_ROOT_PASSWORD is the password itself [default: no password, from this machine only]",
+        |s, v| path(v).map(|p| s.root_password_file = Some(p))
+    ),
+    key!(
+        RESET_ROOT_PASSWORD,
+        "FILE",
+        "File with a new password for root, for one start on a directory whose password is lost; on the command line only",
+        |s, v| path(v).map(|p| s.reset_root_password = Some(p))
+    ),
     key!("require-tls", "true|false", "Refuse connections over TCP without TLS [default: false]", |s, v| boolean(v)
         .map(|x| s.require_tls = x)),
     key!(
@@ -347,6 +370,19 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
+/// The setting that is for one start.
+pub const RESET_ROOT_PASSWORD: &str = "reset-root-password";
+
+/// A text that is shown nowhere.
+#[derive(Clone, PartialEq)]
+pub struct Hidden(pub String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
 /// A setting that cannot be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(String);
@@ -371,6 +407,10 @@ impl Settings {
         self.http_host.unwrap_or(loopback)
     }
 
+    pub fn names_root_password(&self) -> bool {
+        self.root_password.is_some() || self.root_password_file.is_some() || self.reset_root_password.is_some()
+    }
+
     /// Defaults, overlaid by a file's text, by variables that begin with `RAUK_`, by flags.
     pub fn load(
         file: Option<(&Path, &str)>,
@@ -385,7 +425,17 @@ impl Settings {
         for (name, value) in &environment {
             // Fault points are for tests; the configuration file's name is read before this.
             let Some(rest) = name.strip_prefix("RAUK_") else { continue };
-            if matches!(rest, "CONFIG" | "FAULT" | "LOG") {
+            if matches!(rest, "CONFIG" | "FAULT" | "LOG") || environment::is_orchestrators(name, value) {
+                continue;
+            }
+            // Not a setting of its own: command lines and files are seen by others.
+            if rest == "ROOT_PASSWORD" {
+                if value.is_empty() {
+                    return Err(ConfigError(format!(
+                        "environment variable {name}: it is empty; leave it out for none"
+                    )));
+                }
+                settings.root_password = Some(Hidden(value.clone()));
                 continue;
             }
             let key = rest.to_ascii_lowercase().replace('_', "-");
@@ -400,6 +450,10 @@ impl Settings {
         let native = [&settings.native_tls_cert, &settings.native_tls_key, &settings.native_tls_ca];
         if native.iter().any(|f| f.is_some()) && native.iter().any(|f| f.is_none()) {
             let text = "native-tls-cert, native-tls-key and native-tls-ca go together: give all or none";
+            return Err(ConfigError(text.into()));
+        }
+        if settings.root_password.is_some() && settings.root_password_file.is_some() {
+            let text = "RAUK_ROOT_PASSWORD and root-password-file are two passwords for root: give one of them";
             return Err(ConfigError(text.into()));
         }
         settings.check_memory(machine::memory().as_ref())?;
@@ -442,6 +496,11 @@ impl Settings {
             let names: Vec<&str> = KEYS.iter().map(|k| k.name).collect();
             return Err(ConfigError(nearest(&format!("{place}: there is no setting '{name}'"), name, &names)));
         };
+        // Where it stays it would undo every later change of the password.
+        if key.name == RESET_ROOT_PASSWORD && !place.starts_with("--") {
+            let text = "is for one start: give it on the command line, as --reset-root-password FILE";
+            return Err(ConfigError(format!("{place} {text}")));
+        }
         (key.set)(self, value)
             .map_err(|wanted| ConfigError(format!("{place}: '{value}' will not do; wanted: {wanted}")))
     }

@@ -594,10 +594,11 @@ pub fn start_anew(anew: Anew, ports: &[(&str, u16)], memory_limit: Option<u64>) 
     let mut given: Vec<std::ffi::OsString> = Vec::new();
     let mut rest = arguments.peekable();
     while let Some(argument) = rest.next() {
-        // As they were given the last time that it started anew.
+        // As they were given the last time that it started anew; and a password that was reset is reset once.
         let text = argument.to_string_lossy();
-        if let Some((flag, _)) = own.iter().find(|(flag, _)| text == *flag || text.starts_with(&format!("{flag}="))) {
-            if text == *flag {
+        let mut left_out = own.iter().map(|(flag, _)| *flag).chain(["--reset-root-password"]);
+        if let Some(flag) = left_out.find(|flag| text == *flag || text.starts_with(&format!("{flag}="))) {
+            if text == flag {
                 rest.next();
             }
             continue;

@@ -147,3 +147,39 @@ fn a_memory_limit_beyond_the_machines_memory_is_refused() {
     let error = load(None, &[], &[("memory-limit", "1000TiB")]).unwrap_err();
     assert!(error.contains("memory-limit: 1000TiB is more than") && !error.contains('\n'), "{error}");
 }
+
+#[test]
+fn what_container_orchestrators_announce_is_passed_over() {
+    let announced = [
+        ("RAUK_PORT", "tcp://10.0.0.1:3306"),
+        ("RAUK_SERVICE_HOST", "10.0.0.1"),
+        ("RAUK_SERVICE_PORT_MYSQL", "3306"),
+        ("RAUK_PORT_3306_TCP_ADDR", "10.0.0.1"),
+        ("RAUK_MYSQL_PORT", "tcp://10.0.0.1:3306"),
+    ];
+    assert_eq!(load(None, &announced, &[]).unwrap(), Settings::default());
+    assert_eq!(load(None, &[("RAUK_MYSQL_PORT", "1")], &[]).unwrap().mysql_port, 1);
+    let error = load(None, &[("RAUK_PORT", "3306")], &[]).unwrap_err();
+    assert!(error.contains("RAUK_PORT") && error.contains("there is no setting 'port'"), "{error}");
+}
+
+#[test]
+fn roots_password_is_given_once_and_shown_nowhere() {
+    let settings = load(None, &[("RAUK_ROOT_PASSWORD", "secret word")], &[]).unwrap();
+    assert_eq!(settings.root_password, Some(Hidden("secret word".into())));
+    assert!(!format!("{settings:?}").contains("secret word"));
+    let both = load(None, &[("RAUK_ROOT_PASSWORD", "x")], &[("root-password-file", "f")]).unwrap_err();
+    assert!(both.contains("give one of them"), "{both}");
+    let empty = load(None, &[("RAUK_ROOT_PASSWORD", "")], &[]).unwrap_err();
+    assert!(empty.contains("RAUK_ROOT_PASSWORD: it is empty"), "{empty}");
+    // A flag would be seen by all users of the machine.
+    assert!(load(None, &[], &[("root-password", "x")]).unwrap_err().contains("there is no setting"));
+    for refused in
+        [load(Some("reset-root-password = \"f\""), &[], &[]), load(None, &[("RAUK_RESET_ROOT_PASSWORD", "f")], &[])]
+    {
+        let refused = refused.unwrap_err();
+        assert!(refused.contains("is for one start: give it on the command line"), "{refused}");
+    }
+    let reset = load(None, &[], &[("reset-root-password", "f")]).unwrap().reset_root_password;
+    assert_eq!(reset.as_deref(), Some(Path::new("f")));
+}

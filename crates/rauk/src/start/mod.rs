@@ -161,6 +161,13 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
     let runtime: Arc<dyn Runtime> = threads.clone();
     let plan = member::plan(settings, &*runtime)?;
     let serves = plan.as_ref().is_none_or(|plan| plan.roles.contains(&RoleKind::Sql));
+    if !serves && settings.names_root_password() {
+        return Err(NotStarted::Failed(
+            "root's password is for nodes with the role sql: leave RAUK_ROOT_PASSWORD, --root-password-file and \
+             --reset-root-password out here"
+                .into(),
+        ));
+    }
     let listen = |port, name| bind(settings.host, "host", port, name);
     let clients = match serves {
         true => Some((listen(settings.mysql_port, "mysql-port")?, listen(settings.native_port, "native-port")?)),

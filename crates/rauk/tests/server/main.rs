@@ -27,4 +27,5 @@ mod online_ddl;
 mod output;
 mod partitioned;
 mod process;
+mod root_password;
 mod shell;

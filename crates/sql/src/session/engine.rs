@@ -9,7 +9,7 @@ use super::statistics::Statistics;
 use super::temporary::MEMORY_VARIABLE;
 use super::users::logins::Logins;
 use super::users::rules::PasswordDefaults;
-use super::users::{Account, AccountRecord, Users};
+use super::users::{Account, AccountRecord, RootPassword, Users};
 use super::variables::GlobalVariables;
 use super::variables::assign;
 use super::variables::refused;
@@ -40,6 +40,8 @@ pub struct EngineOptions {
     pub variables: Vec<(&'static str, Value)>,
     /// Microseconds since 1970 UTC.
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
+    /// What is to be done with root's password before anybody can connect.
+    pub root_password: Option<RootPassword>,
     /// Runs what takes long while another thread takes over the tasks of this one; by default it just runs.
     pub beside: Beside,
     /// Lets other tasks of the thread run first; by default the task is woken at once.
@@ -54,6 +56,7 @@ impl Default for EngineOptions {
                 let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
                 i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
             }),
+            root_password: None,
             beside: |work| work(),
             give_way: |context| context.waker().wake_by_ref(),
         }
@@ -168,7 +171,8 @@ impl Engine {
             }
         }
         let plans = Arc::new(PlanCache::new(variables.unsigned("rauk_plan_cache_size") as usize));
-        let users = Users::load(database.clone())?;
+        let random = &mut || runtime.random();
+        let users = Users::load(database.clone(), options.root_password.as_ref(), (options.clock)(), random)?;
         // Plans that have read a view depend on the roles of its definer.
         let (settings, known) = (users.role_settings(), plans.clone());
         variables.watch("mandatory_roles", move |value| {
