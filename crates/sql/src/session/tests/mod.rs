@@ -26,6 +26,7 @@ mod locks;
 mod measured;
 mod merge_paths;
 mod multi_valued;
+mod nearest;
 mod outfiles;
 mod own_row;
 mod performance;
