@@ -8,6 +8,7 @@ mod common;
 mod bench_analytics;
 mod bench_ddl;
 mod charsets;
+mod check_disk;
 mod conformance;
 mod crash;
 mod differential;
