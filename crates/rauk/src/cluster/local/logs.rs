@@ -21,17 +21,19 @@ pub fn show(entry: &NodeEntry, lines: usize, follow: bool) -> Result<(), String>
     if !text.is_empty() {
         out::line(format_args!("{}", text.trim_end_matches('\n')))?;
     }
+    if !follow {
+        return Ok(());
+    }
     let mut rest = Vec::new();
-    while follow {
+    loop {
         std::thread::sleep(LOOK);
-        at += more(path, at, &mut rest).map_err(cannot)?;
+        at = more(path, at, &mut rest).map_err(cannot)?;
         // A line is shown when it is whole.
         if let Some(end) = rest.iter().rposition(|byte| *byte == b'\n') {
             let whole: Vec<u8> = rest.drain(..=end).collect();
             out::line(format_args!("{}", String::from_utf8_lossy(&whole[..end])))?;
         }
     }
-    Ok(())
 }
 
 /// The last lines of a file, and where it ends.
@@ -54,14 +56,12 @@ fn tail(path: &Path, lines: usize) -> std::io::Result<(String, u64)> {
     Ok((all[all.len().saturating_sub(lines)..].join("\n"), end))
 }
 
-/// What has come behind a place; a file that has become shorter begins again.
+/// What has come behind a place, and the place behind it; a file that has become shorter begins again.
 fn more(path: &Path, at: u64, into: &mut Vec<u8>) -> std::io::Result<u64> {
     let mut file = File::open(path)?;
-    if file.metadata()?.len() < at {
-        return Ok(0);
-    }
-    file.seek(SeekFrom::Start(at))?;
-    Ok(file.read_to_end(into)? as u64)
+    let from = if file.metadata()?.len() < at { 0 } else { at };
+    file.seek(SeekFrom::Start(from))?;
+    Ok(from + file.read_to_end(into)? as u64)
 }
 
 #[cfg(test)]
@@ -84,7 +84,9 @@ mod tests {
         assert_eq!((text.as_str(), end), ("two", 7));
         std::fs::write(&path, "one\ntwo\nthree").unwrap();
         let mut rest = Vec::new();
-        assert_eq!(more(&path, end, &mut rest).unwrap(), 6);
+        assert_eq!(more(&path, end, &mut rest).unwrap(), 13);
         assert_eq!(rest, b"\nthree");
+        std::fs::write(&path, "new").unwrap();
+        assert_eq!(more(&path, 13, &mut rest).unwrap(), 3, "it began again");
     }
 }
