@@ -2,6 +2,7 @@
 
 use crate::group::{Answer, Group, GroupCommand};
 use rauk_types::NodeId;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -47,4 +48,8 @@ pub trait Consensus: Send + Sync {
 
     /// Who leads, as far as is known here.
     fn leader(&self) -> Option<NodeId>;
+
+    /// The nodes of which a majority must run, as far as is known here; of a change that is under way, those of both
+    /// sides. Empty: not known.
+    fn voters(&self) -> BTreeSet<NodeId>;
 }

@@ -54,6 +54,8 @@ pub struct Config {
     pub partitions: u16,
     pub durability: Durability,
     pub memory_limit: u64,
+    /// The most that the process can have, limit or not: recovery goes no further, and the limit is not set above it.
+    pub memory_available: u64,
     /// Bytes of old versions, over all partitions; beyond, the oldest snapshots fail.
     pub history_limit: u64,
     pub segment_bytes: u64,
@@ -83,6 +85,7 @@ impl Default for Config {
             partitions: 8,
             durability: Durability::Fsync,
             memory_limit: 4 << 30,
+            memory_available: u64::MAX,
             history_limit: 1 << 30,
             segment_bytes: 64 << 20,
             checkpoint_redo_bytes: 256 << 20,
@@ -380,6 +383,11 @@ impl Database {
 
     pub fn memory_limit(&self) -> u64 {
         self.node.budget.limit()
+    }
+
+    /// The most that the process can have: above it no limit would be kept.
+    pub fn memory_available(&self) -> u64 {
+        self.node.config.memory_available
     }
 
     pub fn set_memory_limit(&self, bytes: u64) {

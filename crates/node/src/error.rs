@@ -72,6 +72,9 @@ pub enum NodeError {
     /// A commit whose fate is unknown.
     #[error("Got error during COMMIT: the outcome is unknown ({0})")]
     UnknownOutcome(String),
+    /// A directory is not opened: its rows do not fit into memory.
+    #[error("{0}")]
+    TooSmall(String),
     #[error("{0}")]
     Fatal(String),
 }
@@ -81,6 +84,7 @@ impl NodeError {
         match self {
             NodeError::UnknownOutcome(_) => ErrorClass::UnknownOutcome,
             NodeError::Fatal(_) => ErrorClass::Fatal,
+            NodeError::TooSmall(_) => ErrorClass::Permanent,
             NodeError::NoSuchTable { .. }
             | NodeError::TooLarge { .. }
             | NodeError::ReadOnly { .. }
@@ -140,7 +144,7 @@ impl From<NodeError> for MysqlError {
             NodeError::Unavailable(_) | NodeError::SettingsChanged => codes::GET_TEMPORARY_ERRMSG,
             NodeError::ShuttingDown => codes::SERVER_SHUTDOWN,
             NodeError::UnknownOutcome(_) => codes::ERROR_DURING_COMMIT,
-            NodeError::Fatal(_) => codes::UNKNOWN_ERROR,
+            NodeError::TooSmall(_) | NodeError::Fatal(_) => codes::UNKNOWN_ERROR,
         };
         MysqlError::new(code, error.to_string())
     }

@@ -15,6 +15,7 @@
 //! | `table` | definitions with what is derived from them; counters; index tables |
 //! | `ddl` | changing definitions |
 //! | `checkpoint`, `recovery` | from memory to disk and back |
+//! | [`pressure`] | memory that is nearly full |
 //! | [`runtime`] | time, timers, threads |
 //! | [`status`] | what the operator sees |
 
@@ -32,6 +33,7 @@ pub mod names;
 pub mod native;
 mod node;
 pub mod ops;
+pub mod pressure;
 pub mod recovery;
 pub mod runtime;
 pub mod scan;

@@ -14,6 +14,7 @@ use crate::member::{self, Cluster};
 use crate::names::Names;
 use crate::ops::deadlock;
 use crate::ops::sessions::Sessions;
+use crate::pressure::Pressure;
 use crate::runtime::Runtime;
 use crate::scan::pushdown::Evaluator;
 use crate::status::Registry;
@@ -70,6 +71,8 @@ pub struct Node {
     pub sessions: Sessions,
     /// In a cluster: the search for deadlocks over nodes.
     pub search: deadlock::Search,
+    /// How full memory is.
+    pub pressure: Pressure,
     /// What has happened, for the operator.
     pub chronicle: Chronicle,
     /// When it was opened.
@@ -130,6 +133,7 @@ impl Node {
             next_txn: AtomicU64::new(1),
             temporary_tables: AtomicU32::new(0),
             stopping: AtomicBool::new(false),
+            pressure: Pressure::default(),
             chronicle: Chronicle::default(),
             sessions: Sessions::default(),
             search: deadlock::Search::default(),

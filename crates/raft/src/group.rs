@@ -545,6 +545,10 @@ impl Consensus for RaftGroup {
     fn leader(&self) -> Option<NodeId> {
         self.core.leader_id().map(node_id)
     }
+
+    fn voters(&self) -> BTreeSet<NodeId> {
+        self.core.voters().into_iter().map(node_id).collect()
+    }
 }
 
 /// The thread: an executor until it is told to stop.

@@ -2,10 +2,15 @@
 //!
 //! `--memory-limit 4GiB` on the command line is `RAUK_MEMORY_LIMIT=4GiB` in the environment and `memory-limit = "4GiB"` in the file. A key that
 //! does not exist, or a value that does not fit, is an error that names the key, where it stood, and the nearest right one. Nothing is
-//! ignored silently: an unknown `RAUK_…` variable is an error as well.
+//! ignored silently: an unknown `RAUK_…` variable is an error as well, but for those with which container orchestrators
+//! announce a service that is called rauk ([`environment`]).
+
+pub mod environment;
 
 use crate::cluster::settings::{self as cluster, ClusterSettings};
+use crate::machine::{self, Memory};
 use rauk_node::Durability;
+use rauk_types::size;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
@@ -54,6 +59,11 @@ pub struct Settings {
     pub tls_ca: Option<PathBuf>,
     pub require_tls: bool,
     pub disconnect_on_expired_password: bool,
+    /// root's password on a server without accounts: a file that has it, or the text itself.
+    pub root_password_file: Option<PathBuf>,
+    pub root_password: Option<Hidden>,
+    /// A file with root's password on a server that has accounts, for one start.
+    pub reset_root_password: Option<PathBuf>,
     /// Where LOAD DATA and SELECT … INTO OUTFILE may use files of this machine; `None`: nowhere; empty: everywhere.
     pub secure_file_priv: Option<PathBuf>,
     pub log_level: String,
@@ -91,6 +101,9 @@ impl Default for Settings {
             tls_ca: None,
             require_tls: false,
             disconnect_on_expired_password: true,
+            root_password_file: None,
+            root_password: None,
+            reset_root_password: None,
             secure_file_priv: None,
             log_level: "info".into(),
             log_json: false,
@@ -99,13 +112,9 @@ impl Default for Settings {
     }
 }
 
-/// 60 % of the machine's memory, or 4 GiB where that cannot be read.
+/// 60 % of the memory that this process may have, or 4 GiB where that cannot be read.
 fn default_memory_limit() -> u64 {
-    let total = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find(|l| l.starts_with("MemTotal:"))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok()
-    });
-    total.map_or(4 << 30, |kib| kib * 1024 / 10 * 6)
+    machine::memory().map_or(4 << 30, |memory| memory.bytes / 10 * 6)
 }
 
 /// A setting: its name, what it is, and how its text is taken.
@@ -117,7 +126,7 @@ pub struct Key {
 }
 
 macro_rules! key {
-    ($name:literal, $value:literal, $help:literal, $set:expr) => {
+    ($name:expr, $value:literal, $help:literal, $set:expr) => {
         Key { name: $name, value_name: $value, help: $help, set: $set }
     };
 }
@@ -202,9 +211,9 @@ pub const KEYS: &[Key] = &[
     key!(
         "memory-limit",
         "SIZE",
-        "Memory for rows, indexes and versions, as 4GiB [default: 60% of the machine's]",
+        "Memory for rows, indexes and versions, as 4GiB; no more than this machine, or its control group (cgroup), has [default: 60% of that]",
         |s, v| {
-            let bytes = size(v)?;
+            let bytes = size_of(v)?;
             if bytes < 16 << 20 {
                 return Err("at least 16MiB".into());
             }
@@ -212,8 +221,10 @@ pub const KEYS: &[Key] = &[
             Ok(())
         }
     ),
-    key!("history-limit", "SIZE", "Memory for old row versions that snapshots need [default: 256MiB]", |s, v| size(v)
-        .map(|x| s.history_limit = x)),
+    key!("history-limit", "SIZE", "Memory for old row versions that snapshots need [default: 256MiB]", |s, v| size_of(
+        v
+    )
+    .map(|x| s.history_limit = x)),
     key!("threads", "N", "Threads that execute statements; 0: one a core [default: 0]", |s, v| parse(
         v,
         "a number of threads"
@@ -230,7 +241,7 @@ pub const KEYS: &[Key] = &[
     key!("max-connections", "N", "Clients at one time [default: 10000]", |s, v| parse(v, "a number of connections")
         .map(|x| s.max_connections = x)),
     key!("redo-segment", "SIZE", "Size of a redo log segment [default: 64MiB]", |s, v| {
-        let bytes = size(v)?;
+        let bytes = size_of(v)?;
         if !(1 << 20..=1 << 30).contains(&bytes) {
             return Err("1MiB to 1GiB".into());
         }
@@ -242,7 +253,7 @@ pub const KEYS: &[Key] = &[
         "SIZE",
         "Redo written since the last checkpoint that starts the next [default: 512MiB]",
         |s, v| {
-            let bytes = size(v)?;
+            let bytes = size_of(v)?;
             if bytes < 1 << 20 {
                 return Err("at least 1MiB".into());
             }
@@ -264,6 +275,18 @@ pub const KEYS: &[Key] = &[
         "true|false",
         "Refuse clients that cannot handle an expired password [default: true]",
         |s, v| boolean(v).map(|x| s.disconnect_on_expired_password = x)
+    ),
+    key!(
+        "root-password-file",
+        "FILE",
+        "File with root's password for a server without accounts; RAUK_ROOT_PASSWORD is the password itself [default: no password, from this machine only]",
+        |s, v| path(v).map(|p| s.root_password_file = Some(p))
+    ),
+    key!(
+        RESET_ROOT_PASSWORD,
+        "FILE",
+        "File with a new password for root, for one start on a directory whose password is lost; on the command line only",
+        |s, v| path(v).map(|p| s.reset_root_password = Some(p))
     ),
     key!("require-tls", "true|false", "Refuse connections over TCP without TLS [default: false]", |s, v| boolean(v)
         .map(|x| s.require_tls = x)),
@@ -347,6 +370,19 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
+/// The setting that is for one start.
+pub const RESET_ROOT_PASSWORD: &str = "reset-root-password";
+
+/// A text that is shown nowhere.
+#[derive(Clone, PartialEq)]
+pub struct Hidden(pub String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
 /// A setting that cannot be taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError(String);
@@ -371,6 +407,10 @@ impl Settings {
         self.http_host.unwrap_or(loopback)
     }
 
+    pub fn names_root_password(&self) -> bool {
+        self.root_password.is_some() || self.root_password_file.is_some() || self.reset_root_password.is_some()
+    }
+
     /// Defaults, overlaid by a file's text, by variables that begin with `RAUK_`, by flags.
     pub fn load(
         file: Option<(&Path, &str)>,
@@ -385,7 +425,17 @@ impl Settings {
         for (name, value) in &environment {
             // Fault points are for tests; the configuration file's name is read before this.
             let Some(rest) = name.strip_prefix("RAUK_") else { continue };
-            if matches!(rest, "CONFIG" | "FAULT" | "LOG") {
+            if matches!(rest, "CONFIG" | "FAULT" | "LOG") || environment::is_orchestrators(name, value) {
+                continue;
+            }
+            // Not a setting of its own: command lines and files are seen by others.
+            if rest == "ROOT_PASSWORD" {
+                if value.is_empty() {
+                    return Err(ConfigError(format!(
+                        "environment variable {name}: it is empty; leave it out for none"
+                    )));
+                }
+                settings.root_password = Some(Hidden(value.clone()));
                 continue;
             }
             let key = rest.to_ascii_lowercase().replace('_', "-");
@@ -402,7 +452,23 @@ impl Settings {
             let text = "native-tls-cert, native-tls-key and native-tls-ca go together: give all or none";
             return Err(ConfigError(text.into()));
         }
+        if settings.root_password.is_some() && settings.root_password_file.is_some() {
+            let text = "RAUK_ROOT_PASSWORD and root-password-file are two passwords for root: give one of them";
+            return Err(ConfigError(text.into()));
+        }
+        settings.check_memory(machine::memory().as_ref())?;
         Ok(settings)
+    }
+
+    /// A limit beyond what there is would not be kept: the system ends the process before.
+    fn check_memory(&self, memory: Option<&Memory>) -> Result<(), ConfigError> {
+        let Some(memory) = memory.filter(|memory| self.memory_limit > memory.bytes) else { return Ok(()) };
+        let (limit, most) = (size::show(self.memory_limit), size::show(memory.bytes));
+        Err(ConfigError(format!(
+            "memory-limit: {limit} is more than the {most} that {}; give at most {most}, and leave some of it for \
+             connections and statements: without the setting it is 60 % of it",
+            memory.of
+        )))
     }
 
     fn take_file(&mut self, name: &Path, text: &str) -> Result<(), ConfigError> {
@@ -430,6 +496,11 @@ impl Settings {
             let names: Vec<&str> = KEYS.iter().map(|k| k.name).collect();
             return Err(ConfigError(nearest(&format!("{place}: there is no setting '{name}'"), name, &names)));
         };
+        // Where it stays it would undo every later change of the password.
+        if key.name == RESET_ROOT_PASSWORD && !place.starts_with("--") {
+            let text = "is for one start: give it on the command line, as --reset-root-password FILE";
+            return Err(ConfigError(format!("{place} {text}")));
+        }
         (key.set)(self, value)
             .map_err(|wanted| ConfigError(format!("{place}: '{value}' will not do; wanted: {wanted}")))
     }
@@ -486,25 +557,8 @@ fn boolean(value: &str) -> Result<bool, String> {
 }
 
 /// `512`, `64KiB`, `1.5GiB`, `4G`, `100MB` in bytes.
-pub fn size(value: &str) -> Result<u64, String> {
-    let wanted = || "a size such as 512MiB or 4GiB".to_string();
-    let text = value.trim();
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..digits].parse().map_err(|_| wanted())?;
-    let factor: f64 = match text[digits..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "k" | "kib" => 1024.0,
-        "kb" => 1e3,
-        "m" | "mib" => 1024.0 * 1024.0,
-        "mb" => 1e6,
-        "g" | "gib" => 1024.0 * 1024.0 * 1024.0,
-        "gb" => 1e9,
-        "t" | "tib" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
-        "tb" => 1e12,
-        _ => return Err(wanted()),
-    };
-    let bytes = number * factor;
-    if bytes.is_finite() && bytes < 1e18 { Ok(bytes as u64) } else { Err(wanted()) }
+fn size_of(value: &str) -> Result<u64, String> {
+    size::parse(value).ok_or_else(|| "a size such as 512MiB or 4GiB".to_string())
 }
 
 #[cfg(test)]

@@ -32,6 +32,9 @@ const TOUR: &[(&str, &str)] = &[
 ];
 
 pub fn run(settings: &Settings) -> Result<(), String> {
+    if settings.names_root_password() {
+        return Err("the demo works with a root without a password: leave RAUK_ROOT_PASSWORD, --root-password-file and --reset-root-password out".into());
+    }
     start::run(settings, |running| show(settings, running))
 }
 

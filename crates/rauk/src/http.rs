@@ -1,4 +1,4 @@
-//! The HTTP port: `/health` for load balancers (200 while this node can serve clients), `/metrics` in Prometheus' text format, `/cluster` for a member of a cluster.
+//! The HTTP port: `/health` for load balancers (200 while this node can serve clients, with its health and why), `/metrics` in Prometheus' text format, `/cluster` for a member of a cluster.
 
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -15,6 +15,9 @@ use tokio::net::TcpListener;
 /// Why the node cannot serve clients, if it cannot.
 pub type Trouble = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
+/// A colour, and why.
+pub type Health = Box<dyn Fn() -> (String, Vec<String>) + Send + Sync>;
+
 /// Makes a page as JSON when it is asked for.
 pub type Page = Box<dyn Fn() -> String + Send + Sync>;
 
@@ -23,6 +26,8 @@ pub struct Pages {
     /// Turns false while the server stops.
     pub healthy: Arc<AtomicBool>,
     pub trouble: Trouble,
+    /// Its health, and why: the same as `rauk.health`.
+    pub health: Health,
     /// What this node knows of its cluster; a node that is alone has none.
     pub cluster: Option<Page>,
 }
@@ -33,8 +38,9 @@ pub async fn serve(
     pages: Pages,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
-    let Pages { registry, healthy, trouble, cluster } = pages;
-    let (registry, trouble, cluster) = (Arc::new(registry), Arc::new(trouble), Arc::new(cluster));
+    let Pages { registry, healthy, trouble, health: colour, cluster } = pages;
+    let (registry, cluster) = (Arc::new(registry), Arc::new(cluster));
+    let (trouble, colour) = (Arc::new(trouble), Arc::new(colour));
     let metrics = move || {
         let registry = registry.clone();
         async move {
@@ -49,14 +55,17 @@ pub async fn serve(
         }
     };
     let health = move || {
-        let (healthy, trouble) = (healthy.clone(), trouble.clone());
+        let (healthy, trouble, colour) = (healthy.clone(), trouble.clone(), colour.clone());
         async move {
             let (code, page) = match trouble() {
                 _ if !healthy.load(Ordering::Relaxed) => {
                     (StatusCode::SERVICE_UNAVAILABLE, json!({"status": "stopping"}))
                 }
                 Some(reason) => (StatusCode::SERVICE_UNAVAILABLE, json!({"status": "unavailable", "reason": reason})),
-                None => (StatusCode::OK, json!({"status": "ok"})),
+                None => {
+                    let (health, reasons) = colour();
+                    (StatusCode::OK, json!({"status": "ok", "health": health, "reasons": reasons}))
+                }
             };
             (code, page.to_string() + "\n")
         }

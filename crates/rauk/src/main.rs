@@ -2,6 +2,7 @@
 
 mod backend;
 mod bench;
+mod check_disk;
 mod client;
 mod cluster;
 mod config;
@@ -9,6 +10,7 @@ mod demo;
 mod export;
 mod http;
 mod import;
+mod machine;
 mod metrics;
 mod native;
 mod out;
@@ -37,6 +39,7 @@ fn command() -> Command {
         ))
         .subcommand(cluster::local::command())
         .subcommand(status::command())
+        .subcommand(check_disk::command())
         .subcommand(shell::command())
         .subcommand(import::command())
         .subcommand(export::command())
@@ -165,6 +168,7 @@ fn main() -> ExitCode {
         Some(("start", arguments)) => run_start(arguments),
         Some(("cluster", arguments)) => cluster::local::run(arguments),
         Some(("status", arguments)) => status::run(arguments),
+        Some(("check-disk", arguments)) => check_disk::run(arguments),
         Some(("demo", arguments)) => settings(arguments).and_then(|settings| demo::run(&settings)),
         Some(("sql", arguments)) => return ended(shell::run(arguments)),
         Some(("import", arguments)) => import::run(arguments),

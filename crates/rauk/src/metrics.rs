@@ -129,6 +129,12 @@ impl Source {
                 ("snapshots", "Snapshots that keep old row versions", node.snapshots),
                 ("memory_used_bytes", "Rows, indexes, versions", node.memory_used),
                 ("memory_limit_bytes", "rauk_memory_limit", node.memory_limit),
+                (
+                    "memory_pressure",
+                    "0 green, 1 yellow (from 80 % of the limit), 2 red (from 95 %)",
+                    self.database.memory_pressure() as u64,
+                ),
+                ("health", "0 green, 1 yellow, 2 red", self.database.health().0 as u64),
                 ("redo_live_bytes", "Redo segments that recovery would read", node.redo_live_bytes),
                 ("uptime_seconds", "Seconds since the start", self.database.report(Wanted::Node).uptime.as_secs()),
             ],

@@ -13,6 +13,7 @@ const PARTS: &[(&str, &str)] = &[
     (
         "Nodes",
         "SELECT node_id AS node, roles, status, process_id AS process, sql_address, ROUND(memory_used / 1048576) AS memory_mib, \
+         CONCAT(ROUND(memory_used * 100 / memory_limit), ' %, ', memory_status) AS of_limit, \
          primaries, replicas, uptime_seconds AS up_s FROM rauk.nodes ORDER BY node_id",
     ),
     (

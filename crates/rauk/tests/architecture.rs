@@ -83,6 +83,7 @@ fn dependencies_point_downward() {
 /// The folders and files of `sql`, lowest first.
 const SQL_FOLDERS: &[&str] = &[
     "hash",
+    "nearest",
     "measure",
     "memory",
     "locks",

@@ -25,6 +25,7 @@ mod logical;
 pub mod lookup;
 mod measure;
 mod memory;
+mod nearest;
 mod optimize;
 pub mod parse;
 pub mod physical;

@@ -28,6 +28,7 @@ pub mod result;
 pub mod row;
 pub mod schema;
 pub mod shared;
+pub mod size;
 pub mod value;
 pub mod view;
 

@@ -201,7 +201,7 @@ fn nodes(members: &[Member], between: &str) -> String {
     names(members.iter().map(|m| m.node), between)
 }
 
-fn names(nodes: impl Iterator<Item = NodeId>, between: &str) -> String {
+pub(super) fn names(nodes: impl Iterator<Item = NodeId>, between: &str) -> String {
     let names: Vec<String> = nodes.map(|node| format!("node {}", node.0)).collect();
     names.join(between)
 }

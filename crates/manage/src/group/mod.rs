@@ -17,6 +17,7 @@
 //! | [`intents`] | changes of the catalog, DDL statements that want tables alone |
 //! | [`origins`] | answers to proposals that are made again |
 //! | [`health`] | green, yellow, red, and why |
+//! | [`risks`] | what one more failure would stop |
 //!
 //! # Invariants
 //! A command either changes everything that it says or nothing: it is checked wholly first. The same commands give the same state, whatever they say and wherever they come from;
@@ -37,6 +38,7 @@ pub mod intents;
 pub mod nodes;
 pub mod origins;
 pub mod replication_groups;
+mod risks;
 #[cfg(test)]
 pub(crate) mod tests;
 

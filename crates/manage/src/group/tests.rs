@@ -54,7 +54,7 @@ fn register(group: &mut Group, node: NodeId, nonce: u64, whole: Vec<GroupId>) ->
 }
 
 /// `nodes` data nodes, all up; group 0 is led by the first, the others are in-sync.
-fn cluster(nodes: u16) -> (Group, Vec<Member>) {
+pub(crate) fn cluster(nodes: u16) -> (Group, Vec<Member>) {
     let mut group = Group::new();
     assert_eq!(run(&mut group, GroupCommand::Create { config: config(2, 2), adopted: None }), Answer::Done);
     let roles = [RoleKind::Manage, RoleKind::Data, RoleKind::Sql];

@@ -1,10 +1,11 @@
-//! What goes on beside statements: flushing each epoch, claiming in the superblocks how far the log is synced, collecting old versions, and beginning checkpoints.
+//! What goes on beside statements: flushing each epoch, looking how full memory is, claiming in the superblocks how far the log is synced, collecting old versions, and beginning checkpoints.
 //!
 //! The tasks hold the node weakly: when the last user of a database is gone, so are they.
 
 use crate::error::NodeError;
 use crate::executor::Class;
 use crate::node::Node;
+use crate::pressure;
 use crate::runtime::Runtime;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -45,6 +46,7 @@ async fn run_epochs(weak: &Weak<Node>, runtime: &dyn Runtime) {
             return;
         }
         collect(&node).await;
+        pressure::look(&node);
     }
 }
 

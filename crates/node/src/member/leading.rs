@@ -7,8 +7,9 @@ use crate::node::Node;
 use parking_lot::Mutex;
 use rauk_manage::group::{Group, GroupCommand, Life, ReplicationGroup};
 use rauk_manage::leader::{HEARTBEAT, Heard, LEASE, Leader, Lease};
-use rauk_types::{GroupId, Member, PartitionId, Timestamp};
+use rauk_types::{GroupId, Member, NodeId, PartitionId, Timestamp};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -49,6 +50,11 @@ impl Cluster {
     pub(super) fn manage_leader(&self) -> Option<Member> {
         let node = self.consensus.leader()?;
         self.group.read().member(node)
+    }
+
+    /// The control plane's voters.
+    pub(super) fn voters(&self) -> BTreeSet<NodeId> {
+        self.consensus.voters()
     }
 
     /// Index of the last command whose assignments this process has taken in.

@@ -54,7 +54,7 @@ mod peers;
 pub mod processes;
 mod replica_reads;
 pub mod report;
-mod room;
+pub(crate) mod room;
 pub mod rows;
 pub mod signal;
 pub mod slot;

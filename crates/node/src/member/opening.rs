@@ -31,7 +31,7 @@ use crate::checkpoint;
 use crate::error::NodeError;
 use crate::node::{Node, Parts};
 use crate::ops;
-use crate::recovery::{adopt, member};
+use crate::recovery::{adopt, fitting, member};
 use crate::{Config, Database, Durability, Runtime};
 use parking_lot::{Mutex, RwLock};
 use rauk_cluster::Replica;
@@ -127,7 +127,12 @@ async fn open(
     };
     let replicated = group.is_replicated();
     let durability = if replicated { Durability::Replicated } else { Durability::Fsync };
-    let config = Config { durability, ..config };
+    // SQL puts what SET PERSIST has stored in force when it begins; without the role sql nobody does.
+    let memory_limit = match identity.roles.contains(&RoleKind::Sql) {
+        true => fitting::in_force(&config, &group.catalog),
+        false => config.memory_limit,
+    };
+    let config = Config { durability, memory_limit, ..config };
     // Those that a DDL job is building too: their rows are in the log as well.
     let tables = catalog::all_tables(&group.catalog);
     let back = member::Back { node: number, recovery: &group.recovery, keeps_later: !hooks.safeguards.cut_kept };

@@ -62,10 +62,26 @@ impl Told {
 }
 
 impl Database {
-    /// Health of the whole, and why, the worst first. A node that is alone is green, if its memory is not damaged. A member without a lease cannot serve anything, and what it knows of the others is of before that: it is red, whatever it knows.
+    /// Health of the whole, and why, the worst first. A node that is alone is green, if its memory is neither damaged nor nearly full. A member without a lease cannot serve anything, and what it knows of the others is of before that: it is red, whatever it knows.
     pub fn health(&self) -> (Colour, Vec<String>) {
+        let (mut colour, mut reasons) = self.health_of_data();
+        // Each node's own: the others tell of theirs.
+        if let Some((pressure, reason)) = self.pressure_reason() {
+            let at = if pressure > colour { 0 } else { reasons.len() };
+            reasons.insert(at, reason);
+            colour = colour.max(pressure);
+        }
+        (colour, reasons)
+    }
+
+    fn health_of_data(&self) -> (Colour, Vec<String>) {
         let Some(cluster) = self.node.cluster() else { return self.health_alone() };
         let mut health = cluster.group().health();
+        let risks = self.risks();
+        if !risks.is_empty() {
+            health.colour = health.colour.max(Colour::Yellow);
+            health.reasons.extend(risks);
+        }
         let rooms = self.rooms();
         if !rooms.is_empty() {
             health.colour = health.colour.max(Colour::Yellow);
@@ -89,6 +105,12 @@ impl Database {
             health.reasons.insert(0, self.without_lease(cluster));
         }
         (health.colour, health.reasons)
+    }
+
+    /// What one more failure would stop, of a cluster of several nodes.
+    pub fn risks(&self) -> Vec<String> {
+        let Some(cluster) = self.node.cluster() else { return Vec::new() };
+        cluster.group().risks(&cluster.voters())
     }
 
     fn health_alone(&self) -> (Colour, Vec<String>) {

@@ -40,7 +40,7 @@ const LONGEST_REST: Duration = Duration::from_secs(300);
 
 /// Per cent of the limit: a replica that is not in-sync does not listen; others refuse what needs room here, and copies are given up; who did not listen does again; a copy may begin.
 const BEYOND: u64 = 100;
-const NEARLY_FULL: u64 = 96;
+pub const NEARLY_FULL: u64 = 96;
 const ROOM_AGAIN: u64 = 94;
 const ROOM_FOR_COPY: u64 = 80;
 

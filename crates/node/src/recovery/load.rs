@@ -37,6 +37,7 @@ pub(super) fn checkpoint(
             }
             Ok(())
         })?;
+        shared.fitting.check_available()?;
         let (mut done, mut all, mut left) = (0, 0, false);
         for reader in readers.iter() {
             if let Some(reader) = &*reader.lock() {

@@ -8,6 +8,7 @@
 //! written, so a refused start changes nothing. Only a torn end of the redo log, beyond what the superblocks claim, is cut, with a warning.
 
 pub mod adopt;
+pub mod fitting;
 mod load;
 pub mod member;
 mod replay;
@@ -20,6 +21,7 @@ use crate::runtime::Runtime;
 use crate::table::counter::hidden_counter;
 use crate::table::parts::physical;
 use crate::table::{TableInfo, TableShared};
+use fitting::Fitting;
 use parking_lot::Mutex;
 use rauk_kernel::{MemoryBudget, Partition};
 use rauk_log::{DatabaseId, Disk, Manifest, RedoLog, RedoOptions, RedoReader, Superblocks, fault};
@@ -36,6 +38,7 @@ struct Shared {
     known: FxHashSet<TableId>,
     rows: AtomicU64,
     failed: Mutex<Option<NodeError>>,
+    fitting: Fitting,
 }
 
 impl Shared {
@@ -138,6 +141,7 @@ fn read_alone(
     }
     let mut catalog = CatalogStore::read(&superblocks, manifest.database)?;
     let budget = Arc::new(MemoryBudget::new(config.memory_limit));
+    let fitting = Fitting::new(config, fitting::in_force(config, catalog.catalog()), &budget);
     let physical: Vec<_> = catalog.catalog().tables().flat_map(physical).collect();
     let mut partitions = Vec::new();
     for number in 0..manifest.partitions {
@@ -151,6 +155,7 @@ fn read_alone(
         known: physical.iter().map(|table| table.id).collect(),
         rows: AtomicU64::new(0),
         failed: Mutex::new(None),
+        fitting,
     });
     let mut counters: FxHashMap<TableId, u64> = manifest.counters.iter().copied().collect();
 
@@ -160,6 +165,11 @@ fn read_alone(
     let mut reader = RedoReader::open(&superblocks, options, manifest.redo_start, manifest.redo_durable)?;
     replay::redo(&mut reader, runtime, &shared, streams, &mut counters, progress)?;
     warn_of_doubtful_end(&reader);
+    // In memory only, and the last that the rows need: with it the directory either fits or is left as it is.
+    for_each_partition(runtime, &shared, |shared, partition| {
+        shared.partitions[partition].lock().finish_restore().map_err(|stop| broken(&format!("{stop:?}")))
+    })?;
+    shared.fitting.check_limit()?;
     // Everything was read and is as it should be: from here on the directory is changed.
     catalog.settle()?;
     let log = reader.into_log(manifest.last_time)?;
@@ -167,9 +177,6 @@ fn read_alone(
     superblocks.clear_doubt()?;
     undo_jobs(&mut catalog)?;
     fault::point("node.recovery.after_redo").map_err(|e| broken(&e.to_string()))?;
-    for_each_partition(runtime, &shared, |shared, partition| {
-        shared.partitions[partition].lock().finish_restore().map_err(|stop| broken(&format!("{stop:?}")))
-    })?;
     let shared = Arc::into_inner(shared).ok_or_else(|| broken("a recovery job is still running"))?;
     Ok(Alone {
         superblocks,

@@ -52,6 +52,7 @@ pub(super) fn redo(
     loop {
         let (round, ended) = read_round(reader, shared, streams, counters)?;
         for_each_partition(runtime, shared, move |shared, partition| install(shared, partition, &round))?;
+        shared.fitting.check_available()?;
         if ended {
             return Ok(());
         }

@@ -53,6 +53,55 @@ fn a_full_memory_refuses_writes_and_allows_deletes() {
     });
 }
 
+/// The limit that it was full with is enough to open it again; a lower one is refused, and changes nothing.
+#[test]
+fn a_limit_below_what_is_stored_is_refused() {
+    let disk = MemoryDisk::new();
+    let with = |memory_limit, memory_available| Config { memory_limit, memory_available, partitions: 2, ..config() };
+    let db = open_on(disk.clone(), with(3 << 20, u64::MAX));
+    let mut stored = 0;
+    block_on(async {
+        db.create_database("d", Default::default()).await.unwrap();
+        db.create_table(accounts("t")).await.unwrap();
+        let t = db.table("d", "t").unwrap();
+        loop {
+            let mut txn = begin_rr(&db, &t).await;
+            // Scattered keys leave the ordered indexes less full than rising ones.
+            let id = stored * 7919 % 1_000_003;
+            if txn.insert(&t, &account(id, id, Some(&format!("some code {id}")))).await.is_err() {
+                break;
+            }
+            txn.commit().await.unwrap();
+            stored += 1;
+        }
+    });
+    drop(db);
+    let opened = |config| Database::open(config, disk.clone(), Threads::start().unwrap(), &|_| {});
+    for checkpoint in [false, true] {
+        let db = opened(with(3 << 20, u64::MAX)).unwrap();
+        let used = db.memory_used();
+        let t = db.table("d", "t").unwrap();
+        assert_eq!(block_on(contents(&db, &t)).len() as i64, stored);
+        if checkpoint {
+            block_on(db.checkpoint()).unwrap();
+        }
+        drop(db);
+        let error = opened(with(2 << 20, u64::MAX)).err().unwrap();
+        let text = error.to_string();
+        assert!(matches!(error, NodeError::TooSmall(_)), "{text}");
+        assert!(text.contains("of rows and indexes, and the memory limit is 2MiB; give --memory-limit 4MiB"), "{text}");
+        let error = opened(with(1 << 30, used / 2)).err().unwrap();
+        assert!(matches!(error, NodeError::TooSmall(_)), "{error}");
+    }
+    // What SET PERSIST has stored counts, where there is so much memory.
+    let db = opened(with(3 << 20, u64::MAX)).unwrap();
+    let persisted = (rauk_node::recovery::fitting::PERSISTED_LIMIT.to_string(), Some((8 << 20).to_string()));
+    block_on(db.set_settings(&[persisted])).unwrap();
+    drop(db);
+    assert!(opened(with(2 << 20, 8 << 20)).is_ok());
+    assert!(opened(with(2 << 20, 7 << 20)).is_err());
+}
+
 /// One record takes so much, whether it is of one partition or several, of a transaction or of a write of many keys.
 #[test]
 fn a_transaction_that_is_too_large_is_refused_and_the_next_one_is_done() {

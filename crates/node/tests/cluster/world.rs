@@ -325,4 +325,8 @@ impl Consensus for One {
     fn leader(&self) -> Option<NodeId> {
         *self.world.leader.read()
     }
+
+    fn voters(&self) -> BTreeSet<NodeId> {
+        self.leader().into_iter().collect()
+    }
 }

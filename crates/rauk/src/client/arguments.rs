@@ -12,6 +12,7 @@
 use super::connect::{Host, Options};
 use super::password;
 use super::tls::{MODES, TlsMode, TlsOptions};
+use crate::config::environment::is_orchestrators;
 use clap::{Arg, ArgMatches, Command, value_parser};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -107,7 +108,9 @@ pub fn with_password_forms(command: &Command, arguments: impl Iterator<Item = Os
 
 /// Options from flags and variables. `-p` without a text asks for the password.
 pub fn options(arguments: &ArgMatches) -> Result<Options, String> {
-    let mut options = without_password(arguments, &|name| std::env::var(name).ok().filter(|v| !v.is_empty()))?;
+    let mut options = without_password(arguments, &|name| {
+        std::env::var(name).ok().filter(|v| !v.is_empty() && !is_orchestrators(name, v))
+    })?;
     if arguments.contains_id("password") {
         options.password = match arguments.get_one::<String>("password") {
             Some(text) => Some(text.clone()),

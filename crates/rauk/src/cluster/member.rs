@@ -576,8 +576,9 @@ impl Anew {
     }
 }
 
-/// Executes this program anew, with its arguments and the ports that it has. Comes back only when that fails.
-pub fn start_anew(anew: Anew, ports: &[(&str, u16)]) -> String {
+/// Executes this program anew, with its arguments, the ports that it has, and its memory limit if that may have changed.
+/// Comes back only when that fails.
+pub fn start_anew(anew: Anew, ports: &[(&str, u16)], memory_limit: Option<u64>) -> String {
     use std::os::unix::process::CommandExt;
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_else(|| "rauk".into());
@@ -588,13 +589,16 @@ pub fn start_anew(anew: Anew, ports: &[(&str, u16)]) -> String {
     };
     let mut command = std::process::Command::new(program);
     command.arg0(name);
+    let own = ports.iter().map(|(flag, port)| (*flag, u64::from(*port)));
+    let own: Vec<(&str, u64)> = own.chain(memory_limit.map(|bytes| ("--memory-limit", bytes))).collect();
     let mut given: Vec<std::ffi::OsString> = Vec::new();
     let mut rest = arguments.peekable();
     while let Some(argument) = rest.next() {
-        // As they were given the last time that it started anew.
+        // As they were given the last time that it started anew; and a password that was reset is reset once.
         let text = argument.to_string_lossy();
-        if let Some((flag, _)) = ports.iter().find(|(flag, _)| text == *flag || text.starts_with(&format!("{flag}="))) {
-            if text == *flag {
+        let mut left_out = own.iter().map(|(flag, _)| *flag).chain(["--reset-root-password"]);
+        if let Some(flag) = left_out.find(|flag| text == *flag || text.starts_with(&format!("{flag}="))) {
+            if text == flag {
                 rest.next();
             }
             continue;
@@ -602,8 +606,8 @@ pub fn start_anew(anew: Anew, ports: &[(&str, u16)]) -> String {
         given.push(argument);
     }
     command.args(given);
-    for (flag, port) in ports {
-        command.arg(flag).arg(port.to_string());
+    for (flag, value) in own {
+        command.arg(flag).arg(value.to_string());
     }
     // A test's faults are this process's.
     command.env_remove("RAUK_FAULT");

@@ -5,7 +5,7 @@
 use super::member::Member;
 use super::settings::role_name;
 use rauk_manage::consensus::Consensus;
-use rauk_manage::group::Life;
+use rauk_manage::group::{Colour, Life};
 use rauk_node::member::report::Wanted;
 use serde_json::{Value, json};
 
@@ -59,6 +59,8 @@ pub fn of(member: &Member) -> Value {
         "replicas": config.map(|c| c.replicas), "replace_after": config.map(|c| c.replace_after),
         "memory_return": config.map(|c| c.memory_return),
         "health": colour.to_string(), "reasons": reasons, "lease": report.lease,
+        // Everything is where it is to be, whatever one more failure would stop or memory lacks.
+        "settled": health.colour == Colour::Green && colour != Colour::Red,
         "nodes": nodes.collect::<Vec<_>>(), "partitions": partitions.collect::<Vec<_>>(), "links": links.collect::<Vec<_>>(),
     })
 }

@@ -11,14 +11,14 @@ fn load(file: Option<&str>, environment: &[(&str, &str)], flags: &[(&str, &str)]
 
 #[test]
 fn flags_win_over_environment_over_file_over_defaults() {
-    let file = "mysql-port = 1\nhttp-port = 2\nmemory-limit = \"1GiB\"\nrequire-tls = true\n";
+    let file = "mysql-port = 1\nhttp-port = 2\nmemory-limit = \"200MiB\"\nrequire-tls = true\n";
     let settings = load(
         Some(file),
-        &[("RAUK_HTTP_PORT", "3"), ("RAUK_MEMORY_LIMIT", "2GiB"), ("HOME", "x")],
-        &[("memory-limit", "3GiB")],
+        &[("RAUK_HTTP_PORT", "3"), ("RAUK_MEMORY_LIMIT", "300MiB"), ("HOME", "x")],
+        &[("memory-limit", "400MiB")],
     )
     .unwrap();
-    assert_eq!((settings.mysql_port, settings.http_port, settings.memory_limit), (1, 3, 3 << 30));
+    assert_eq!((settings.mysql_port, settings.http_port, settings.memory_limit), (1, 3, 400 << 20));
     assert!(settings.require_tls);
     assert_eq!(load(None, &[], &[]).unwrap(), Settings::default());
 }
@@ -106,13 +106,80 @@ fn the_packages_configuration_is_taken() {
     }
 }
 
+/// A unit works wherever a size can be given, and what is no size is refused in the same words.
 #[test]
-fn sizes() {
-    for (text, bytes) in [("512", 512), ("64KiB", 65536), ("1.5GiB", 3 << 29), ("4G", 4 << 30), ("100MB", 100_000_000)]
+fn sizes_take_units_everywhere() {
+    let get = |s: Settings, key: &str| match key {
+        "memory-limit" => s.memory_limit,
+        "history-limit" => s.history_limit,
+        "redo-segment" => s.redo_segment,
+        _ => s.checkpoint_redo,
+    };
+    let sizes: Vec<&str> = KEYS.iter().filter(|k| k.value_name == "SIZE").map(|k| k.name).collect();
+    assert_eq!(sizes, ["memory-limit", "history-limit", "redo-segment", "checkpoint-redo"]);
+    for key in sizes {
+        for text in ["64MiB", "64m", "67108864", "0.0625G"] {
+            let variable = format!("RAUK_{}", key.to_uppercase().replace('-', "_"));
+            assert_eq!(get(load(None, &[], &[(key, text)]).unwrap(), key), 64 << 20, "--{key} {text}");
+            assert_eq!(get(load(None, &[(&variable, text)], &[]).unwrap(), key), 64 << 20, "{variable}={text}");
+            assert_eq!(get(load(Some(&format!("{key} = \"{text}\"")), &[], &[]).unwrap(), key), 64 << 20);
+        }
+        let error = load(None, &[], &[(key, "4 parsec")]).unwrap_err();
+        assert_eq!(error, format!("--{key}: '4 parsec' will not do; wanted: a size such as 512MiB or 4GiB"));
+    }
+    // A number of TOML is bytes.
+    assert_eq!(load(Some("memory-limit = 67108864"), &[], &[]).unwrap().memory_limit, 64 << 20);
+}
+
+#[test]
+fn a_memory_limit_beyond_the_machines_memory_is_refused() {
+    let settings = Settings { memory_limit: 5 << 30, ..Settings::default() };
+    let machine = |bytes, of: &str| Memory { bytes, of: of.into() };
+    assert_eq!(settings.check_memory(None), Ok(()));
+    assert_eq!(settings.check_memory(Some(&machine(5 << 30, "this machine has"))), Ok(()));
+    let error = settings.check_memory(Some(&machine(4 << 30, "the control group /x allows"))).unwrap_err().to_string();
+    assert!(
+        error.starts_with(
+            "memory-limit: 5GiB is more than the 4GiB that the control group /x allows; give at most 4GiB"
+        ),
+        "{error}"
+    );
+    let error = load(None, &[], &[("memory-limit", "1000TiB")]).unwrap_err();
+    assert!(error.contains("memory-limit: 1000TiB is more than") && !error.contains('\n'), "{error}");
+}
+
+#[test]
+fn what_container_orchestrators_announce_is_passed_over() {
+    let announced = [
+        ("RAUK_PORT", "tcp://10.0.0.1:3306"),
+        ("RAUK_SERVICE_HOST", "10.0.0.1"),
+        ("RAUK_SERVICE_PORT_MYSQL", "3306"),
+        ("RAUK_PORT_3306_TCP_ADDR", "10.0.0.1"),
+        ("RAUK_MYSQL_PORT", "tcp://10.0.0.1:3306"),
+    ];
+    assert_eq!(load(None, &announced, &[]).unwrap(), Settings::default());
+    assert_eq!(load(None, &[("RAUK_MYSQL_PORT", "1")], &[]).unwrap().mysql_port, 1);
+    let error = load(None, &[("RAUK_PORT", "3306")], &[]).unwrap_err();
+    assert!(error.contains("RAUK_PORT") && error.contains("there is no setting 'port'"), "{error}");
+}
+
+#[test]
+fn roots_password_is_given_once_and_shown_nowhere() {
+    let settings = load(None, &[("RAUK_ROOT_PASSWORD", "secret word")], &[]).unwrap();
+    assert_eq!(settings.root_password, Some(Hidden("secret word".into())));
+    assert!(!format!("{settings:?}").contains("secret word"));
+    let both = load(None, &[("RAUK_ROOT_PASSWORD", "x")], &[("root-password-file", "f")]).unwrap_err();
+    assert!(both.contains("give one of them"), "{both}");
+    let empty = load(None, &[("RAUK_ROOT_PASSWORD", "")], &[]).unwrap_err();
+    assert!(empty.contains("RAUK_ROOT_PASSWORD: it is empty"), "{empty}");
+    // A flag would be seen by all users of the machine.
+    assert!(load(None, &[], &[("root-password", "x")]).unwrap_err().contains("there is no setting"));
+    for refused in
+        [load(Some("reset-root-password = \"f\""), &[], &[]), load(None, &[("RAUK_RESET_ROOT_PASSWORD", "f")], &[])]
     {
-        assert_eq!(size(text), Ok(bytes));
+        let refused = refused.unwrap_err();
+        assert!(refused.contains("is for one start: give it on the command line"), "{refused}");
     }
-    for text in ["", "GiB", "-1", "1e9", "4 parsec", "1.2.3"] {
-        assert!(size(text).is_err(), "{text}");
-    }
+    let reset = load(None, &[], &[("reset-root-password", "f")]).unwrap().reset_root_password;
+    assert_eq!(reset.as_deref(), Some(Path::new("f")));
 }

@@ -19,6 +19,7 @@ use crate::cluster::settings::DEFAULT_PORT;
 use crate::cluster::{directory, view};
 use crate::config::Settings;
 use crate::http::{self, Pages};
+use crate::machine;
 use crate::metrics;
 use ports::{bind, check_directory};
 use rauk_log::{Disk, RealDisk};
@@ -135,7 +136,7 @@ pub fn run(settings: &Settings, ready: impl FnOnce(&Running) -> Result<(), Strin
             tracing::warn!("process fenced before it served: its lease has expired; it executes itself again");
             member.fence();
             let anew = Anew::next();
-            return if stops_in(anew.pause(), &signals) { Ok(()) } else { Err(member::start_anew(anew, &ports)) };
+            return if stops_in(anew.pause(), &signals) { Ok(()) } else { Err(member::start_anew(anew, &ports, None)) };
         }
     };
     ready(&running)?;
@@ -160,6 +161,13 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
     let runtime: Arc<dyn Runtime> = threads.clone();
     let plan = member::plan(settings, &*runtime)?;
     let serves = plan.as_ref().is_none_or(|plan| plan.roles.contains(&RoleKind::Sql));
+    if !serves && settings.names_root_password() {
+        return Err(NotStarted::Failed(
+            "root's password is for nodes with the role sql: leave RAUK_ROOT_PASSWORD, --root-password-file and \
+             --reset-root-password out here"
+                .into(),
+        ));
+    }
     let listen = |port, name| bind(settings.host, "host", port, name);
     let clients = match serves {
         true => Some((listen(settings.mysql_port, "mysql-port")?, listen(settings.native_port, "native-port")?)),
@@ -179,6 +187,7 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
         partitions: if settings.partitions == 0 { (cores * 2).clamp(least, 256) as u16 } else { settings.partitions },
         durability: settings.durability,
         memory_limit: settings.memory_limit,
+        memory_available: machine::memory().map_or(u64::MAX, |memory| memory.bytes),
         history_limit: settings.history_limit,
         segment_bytes: settings.redo_segment,
         checkpoint_redo_bytes: settings.checkpoint_redo,
@@ -237,6 +246,13 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
         trouble: {
             let database = database.clone();
             Box::new(move || database.trouble())
+        },
+        health: {
+            let database = database.clone();
+            Box::new(move || {
+                let (colour, reasons) = database.health();
+                (colour.to_string(), reasons)
+            })
         },
         cluster: member.clone().map(|member| -> http::Page { Box::new(move || view::of(&member).to_string()) }),
     };
@@ -302,7 +318,8 @@ impl Running {
         let _ = std::fs::remove_file(self.directory.join(READY_FILE));
         let clients = self.services.as_ref().map(|services| (services.mysql, services.native.address));
         let ports = ports_of(clients, self.http, self.cluster);
-        member::start_anew(anew, &ports)
+        // What SET GLOBAL has made of it: with the old limit its rows might not fit any more.
+        member::start_anew(anew, &ports, Some(self.database.memory_limit()))
     }
 
     fn stop(self) -> Result<(), String> {

@@ -1,15 +1,16 @@
 //! Whoever serves clients: the SQL engine behind the MySQL port and its socket, and the native port.
 
 use crate::backend::Backend;
-use crate::config::Settings;
+use crate::config::{RESET_ROOT_PASSWORD, Settings};
 use crate::native::Native;
 use rauk_mysql::server::{Limits, Server, ServerOptions};
 use rauk_mysql::tls::TlsOptions;
 use rauk_mysql::workers::{self, Listener};
 use rauk_node::{Database, Runtime};
-use rauk_sql::session::{Engine, EngineOptions};
+use rauk_sql::session::{Engine, EngineOptions, RootPassword};
 use rauk_types::Value;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,10 +94,34 @@ fn engine_options(settings: &Settings, mysql: &TcpListener, native: &TcpListener
             ("secure_file_priv", secure_file_priv(settings)?),
             ("max_connections", Value::UInt(settings.max_connections.into())),
         ],
+        root_password: root_password(settings)?,
         beside: workers::beside,
         give_way: workers::give_way,
         ..EngineOptions::default()
     })
+}
+
+/// What the settings say of root's password.
+fn root_password(settings: &Settings) -> Result<Option<RootPassword>, String> {
+    let of_file = |file: &Path, name: &str, reset| {
+        let text =
+            std::fs::read_to_string(file).map_err(|e| format!("--{name}: cannot read {}: {e}", file.display()))?;
+        // An editor, and `echo`, put a line's end behind it.
+        let text = text.strip_suffix('\n').map_or(text.as_str(), |text| text.strip_suffix('\r').unwrap_or(text));
+        if text.is_empty() || text.contains(['\n', '\r']) {
+            return Err(format!("--{name}: {} must have one line, the password", file.display()));
+        }
+        Ok(Some(RootPassword { text: text.into(), given_by: format!("--{name}"), reset }))
+    };
+    match (&settings.reset_root_password, &settings.root_password_file, &settings.root_password) {
+        (Some(file), ..) => of_file(file, RESET_ROOT_PASSWORD, true),
+        (None, Some(file), _) => of_file(file, "root-password-file", false),
+        (None, None, Some(password)) => {
+            let given_by = "RAUK_ROOT_PASSWORD".to_string();
+            Ok(Some(RootPassword { text: password.0.clone(), given_by, reset: false }))
+        }
+        (None, None, None) => Ok(None),
+    }
 }
 
 /// The directory of files for clients, with a slash at its end, as MySQL shows it.

@@ -60,6 +60,7 @@ fn a_cluster_on_this_host() {
     bad(&["cluster", "status", "--dir", dir], &["there is no cluster", "rauk cluster up"]);
     bad(&["cluster", "up", "--data", "1", "--sql", "1", "--replicas", "2", "--dir", dir], &["2 replicas", "--data"]);
     bad(&["cluster", "up", "--replicas", "5", "--dir", dir], &["replicas"]);
+    bad(&["cluster", "up", "--nodes", "0", "--dir", dir], &["--nodes", "0 is not in 1..=64"]);
     let _down = Down(dir);
     let up = good(&[
         "cluster",
@@ -82,12 +83,17 @@ fn a_cluster_on_this_host() {
         "{up}"
     );
     bad(&["cluster", "up", "--dir", dir], &["runs already", "rauk cluster down"]);
+    // What was laid out otherwise is not started as if it had been asked for.
+    bad(&["cluster", "up", "--nodes", "5", "--dir", dir], &["has 3 nodes", "rauk cluster add", "--dir"]);
+    bad(&["cluster", "up", "--replicas", "1", "--dir", dir], &["SET GLOBAL rauk_replicas"]);
+    bad(&["cluster", "add", "--roles", "cook", "--dir", dir], &["--roles cook"]);
     let port = nodes(&path)["nodes"][2]["ports"]["mysql"].to_string();
     let sql = |statement: &str| good(&["sql", "--port", &port, "-e", statement]);
     sql("CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY); INSERT INTO d.t VALUES (1), (2), (3)");
 
     let status = good(&["status", "--port", &port]);
-    assert!(status.starts_with("green: everything is as configured"), "{status}");
+    // Two nodes have the role manage.
+    assert!(status.starts_with("yellow: losing node ") && status.contains("it is the only voter"), "{status}");
     assert!(status.contains("manage,data") && status.contains("2 of 2"), "{status}");
 
     only_the_owner_may_read(&path);
@@ -95,6 +101,10 @@ fn a_cluster_on_this_host() {
     assert_eq!(nodes(&path)["nodes"][0]["ports"]["mysql"], 0);
     let killed = good(&["cluster", "kill", "2", "--dir", dir]);
     assert!(killed.contains("node 2") && killed.contains("killed"), "{killed}");
+    // At once: its lease has not ended yet.
+    let status = good(&["cluster", "status", "--dir", dir]);
+    assert!(status.contains("the process of node 2 has ended") && status.contains("node 2 has ended"), "{status}");
+    assert!(!status.contains("green"), "{status}");
     bad(&["cluster", "kill", "2", "--dir", dir], &["has ended"]);
     bad(&["cluster", "kill", "9", "--dir", dir], &["there is no node 9", "1, 2, 3"]);
     std::thread::sleep(std::time::Duration::from_secs(2));
@@ -102,14 +112,23 @@ fn a_cluster_on_this_host() {
     assert!(status.contains("yellow") && status.contains("is down") && status.contains("ended"), "{status}");
     assert!(sql("SELECT COUNT(*) AS n FROM d.t").contains("| 3"));
     let restarted = good(&["cluster", "restart", "2", "--dir", dir]);
-    assert!(restarted.contains("node 2 serves after"), "{restarted}");
+    assert!(restarted.contains("node 2 serves after") && restarted.contains("are in sync after"), "{restarted}");
+    let states =
+        "SELECT COUNT(*) AS n FROM rauk.partitions WHERE FIND_IN_SET(2, placed) AND NOT FIND_IN_SET(2, in_sync)";
+    assert!(sql(states).contains("| 0"), "the next node may be restarted");
+    let log = good(&["cluster", "logs", "2", "-n", "3", "--dir", dir]);
+    assert_eq!(log.lines().count(), 3, "{log}");
+    assert!(good(&["cluster", "logs", "2", "-n", "1000", "--dir", dir]).contains("rauk is ready"));
+    bad(&["cluster", "logs", "9", "--dir", dir], &["there is no node 9"]);
+    let added = good(&["cluster", "add", "--roles", "data", "--dir", dir]);
+    assert!(added.contains("node 4 (data) serves") && added.contains("the replicas of node 4 are in sync"), "{added}");
 
     good(&["cluster", "pause", "1", "--dir", dir]);
     assert!(good(&["cluster", "status", "--dir", dir]).contains("paused"));
     good(&["cluster", "resume", "1", "--dir", dir]);
 
     let down = good(&["cluster", "down", "--dir", dir]);
-    assert!(down.contains("3 nodes stopped"), "{down}");
+    assert!(down.contains("4 nodes stopped"), "{down}");
     for node in nodes(&path)["nodes"].as_array().unwrap() {
         let pid = node["process"]["pid"].to_string();
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -121,7 +140,7 @@ fn a_cluster_on_this_host() {
     }
     // It comes up as it was, with its data and its ports.
     let up = good(&["cluster", "up", "--dir", dir]);
-    assert!(up.contains("as it was laid out") && up.contains("3 nodes are up"), "{up}");
+    assert!(up.contains("as it was laid out") && up.contains("4 nodes are up"), "{up}");
     only_the_owner_may_read(&path);
     assert!(sql("SELECT COUNT(*) AS n FROM d.t").contains("| 3"));
 }

@@ -23,5 +23,6 @@ mod namespaces;
 mod nodes;
 mod partitions;
 mod replicated;
+mod risks;
 mod sql;
 mod sysbench;

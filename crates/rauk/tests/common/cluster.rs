@@ -209,10 +209,16 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) -> Duration {
     began.elapsed()
 }
 
-/// Health as a node tells it.
+/// What every cluster of two nodes is told, since its control plane has one voter.
+const OF_TWO: &str = "since fewer than three nodes have the role manage";
+
+/// Health as a node tells it, but for what a cluster of two cannot help.
 pub fn health(node: &Node) -> Option<String> {
     let mut connection = node.process().try_connect().ok()?;
-    connection.query_first("SELECT status FROM rauk.health").ok()?
+    let rows: Vec<(String, String)> = connection.query("SELECT status, reason FROM rauk.health").ok()?;
+    let (status, _) = rows.first()?;
+    let as_expected = status == "yellow" && rows.iter().all(|(_, reason)| reason.contains(OF_TWO));
+    Some(if as_expected { "green".into() } else { status.clone() })
 }
 
 pub fn until_healthy(node: &Node, nodes: usize) -> Duration {

@@ -13,7 +13,7 @@ fn data() -> tempfile::TempDir {
 }
 
 /// What a start that must fail says; one line.
-fn refusal(command: Command) -> String {
+pub fn refusal(command: Command) -> String {
     let error = match Rauk::start_with(command) {
         Ok(_) => panic!("it started"),
         Err(error) => error,

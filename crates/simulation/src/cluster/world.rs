@@ -205,6 +205,7 @@ impl World {
         let config = Config {
             partitions: scenario.partitions,
             memory_limit: MEMORY,
+            memory_available: u64::MAX,
             history_limit: 64 << 20,
             segment_bytes: [32 << 10, 256 << 10][rng.random_range(0..2)],
             checkpoint_redo_bytes: [60 << 10, 1 << 20][rng.random_range(0..2)],

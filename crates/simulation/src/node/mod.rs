@@ -89,6 +89,7 @@ impl NodeRun {
             partitions: [1, 2, 4, 7][rng.random_range(0..4)],
             durability: if rng.random_bool(0.85) { Durability::Fsync } else { Durability::Relaxed },
             memory_limit: 256 << 20,
+            memory_available: u64::MAX,
             history_limit: [20 << 10, 64 << 20][rng.random_range(0..2)],
             segment_bytes: [8 << 10, 32 << 10, 256 << 10][rng.random_range(0..3)],
             checkpoint_redo_bytes: [4 << 10, 30 << 10, 1 << 20][rng.random_range(0..3)],

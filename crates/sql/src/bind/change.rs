@@ -9,7 +9,7 @@
 
 use super::Binder;
 use super::frame::{Aggregates, Frame, Table};
-use super::names::{Clause, bind_row_count, default_expression, unknown_column};
+use super::names::{Clause, bind_row_count, default_expression, unknown_column, unknown_column_of};
 use super::own_row;
 use super::select::ordered;
 use super::through::{lifted, no_delete, several};
@@ -497,7 +497,9 @@ impl Binder<'_> {
         let database = name.database.as_ref().is_none_or(|database| *database == schema.database);
         let position = |name: &str| schema.visible_columns().iter().position(|c| c.name.eq_ignore_ascii_case(name));
         let column = if table && database { position(&name.name) } else { None };
-        column.ok_or_else(|| unknown_column(&name.path(), Clause::FieldList))
+        // Column names are no secret to whoever may change the whole table only.
+        let names = || schema.visible_columns().iter().map(|c| c.name.as_str()).filter(|_| !self.may_guard());
+        column.ok_or_else(|| unknown_column_of(&name.path(), Clause::FieldList, names()))
     }
 
     /// `ids`: the columns of the row. Error 3105.

@@ -10,7 +10,7 @@
 
 use super::Binder;
 use super::hints::BlockHints;
-use super::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column};
+use super::names::{Clause, ambiguous, default_expression, literal, no_default, unknown_column, unknown_column_of};
 use super::windows::PendingCall;
 use crate::expr::{
     Aggregate, BoundSubquery, ColumnId, Expr, ExprKind, Resolved, Scope, SearchMode, WindowCall, fulltext,
@@ -357,12 +357,35 @@ impl Binder<'_> {
     }
 }
 
+impl Binder<'_> {
+    /// Names that a path might have meant: columns of the table that it names, or all columns and aliases in reach. None
+    /// where some of them may not be read, since an error must not tell of them.
+    fn names_in_reach(&self, path: &[&str]) -> Vec<&str> {
+        if self.may_guard() {
+            return Vec::new();
+        }
+        let frames = self.frames.iter().rev().filter(|frame| !frame.hidden);
+        match path {
+            [.., table, _] => {
+                let tables = frames.flat_map(|frame| &frame.tables).filter(|source| source.alias == *table);
+                tables.flat_map(|source| source.columns.iter().map(|(name, _)| name.as_str())).collect()
+            }
+            _ => frames.flat_map(frame_names).collect(),
+        }
+    }
+}
+
+fn frame_names(frame: &Frame) -> impl Iterator<Item = &str> {
+    let aliases = frame.aliases.iter().filter(|_| frame.use_aliases).map(|alias| alias.name.as_str());
+    frame.visible.iter().map(|column| column.name.as_str()).chain(aliases)
+}
+
 impl Scope for Binder<'_> {
     fn resolve(&mut self, path: &[&str]) -> Result<Resolved, MysqlError> {
         let clause = self.frames.last().map_or(Clause::FieldList, |frame| frame.clause);
         match self.resolve_name(path)? {
             Some(expr) => Ok(Resolved::Expression(expr)),
-            None => Err(unknown_column(path, clause)),
+            None => Err(unknown_column_of(path, clause, self.names_in_reach(path))),
         }
     }
 

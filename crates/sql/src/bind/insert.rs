@@ -13,7 +13,8 @@ use super::select::{Clauses, Items};
 use super::through::Below;
 use crate::expr::{ColumnId, Expr, ExprKind, type_zero};
 use crate::logical::{Column, Fill, Insert, InsertSource, Node, OnDuplicate, Query, RowCheck, SetColumn, Write};
-use crate::lookup::TableSource;
+use crate::lookup::{GuardedTable, TableSource};
+use crate::nearest;
 use crate::parse::ast::{self, ColumnName, RowAlias, TableName};
 use crate::parse::print::Reader;
 use rauk_node::TableHandle;
@@ -44,7 +45,7 @@ impl Binder<'_> {
         // `()` names no column, and so does a statement without a list: values are for all of them.
         if !matches!(insert.source, ast::InsertSource::Set(_)) {
             for column in named {
-                columns.push(into.position(column)?);
+                columns.push(self.position_in(&into, column)?);
             }
             if named.is_empty() {
                 let all = into.columns.iter().map(|(_, column)| *column);
@@ -369,7 +370,7 @@ impl Binder<'_> {
             ast::InsertSource::Set(assignments) => {
                 let mut row = Vec::with_capacity(assignments.len());
                 for assignment in assignments {
-                    columns.push(table.position(&assignment.column)?);
+                    columns.push(self.position_in(table, &assignment.column)?);
                     row.push(self.row_value(&assignment.value)?);
                 }
                 Ok(vec![row])
@@ -438,7 +439,7 @@ impl Binder<'_> {
         self.frame().inserted = Some(into.named(inserted));
         let mut out = Vec::new();
         for assignment in &insert.on_duplicate {
-            let column = into.position(&assignment.column)?;
+            let column = self.position_in(into, &assignment.column)?;
             self.may_write(&schema, &[column], "UPDATE")?;
             let assigned = self.assigned_value(column, &assignment.value, &schema, existing)?;
             if into.below.is_none() && assignment.value != ast::Expr::Default {
@@ -563,6 +564,20 @@ pub(super) struct Receiver {
     /// The view's other tables.
     pub others: Vec<Below>,
     pub check: Option<RowCheck>,
+}
+
+impl Binder<'_> {
+    /// The position of a column of the table that is changed. Where there is none, the nearest that may be written is told.
+    pub(super) fn position_in(&self, into: &Receiver, name: &ColumnName) -> Result<usize, MysqlError> {
+        into.position(name).map_err(|error| {
+            let table = GuardedTable { database: into.database.clone(), name: into.table.schema().name.clone() };
+            // What a view leaves out is its definer's.
+            let may_write =
+                |column: &&str| into.below.is_none() && self.lookup.may_use_column(&table, column, "INSERT").is_ok();
+            let names = into.columns.iter().map(|(name, _)| name.as_str()).filter(may_write);
+            MysqlError::new(error.code, format!("{}{}", error.message, nearest::hint(&name.name, names)))
+        })
+    }
 }
 
 impl Receiver {

@@ -44,7 +44,7 @@ impl Binder<'_> {
         let mut targets = Vec::new();
         for target in &load.targets {
             targets.push(match target {
-                LoadTarget::Column(column) => FileTarget::Column(into.position(column)?),
+                LoadTarget::Column(column) => FileTarget::Column(self.position_in(&into, column)?),
                 LoadTarget::Variable(name) => FileTarget::Variable(name.to_lowercase()),
             });
         }
@@ -67,7 +67,7 @@ impl Binder<'_> {
         let mut assigned = || {
             let mut set: Vec<SetColumn> = Vec::with_capacity(load.set.len());
             for assignment in &load.set {
-                let column = into.position(&assignment.column)?;
+                let column = self.position_in(&into, &assignment.column)?;
                 set.push(self.assigned_value(column, &assignment.value, &schema, &existing)?);
             }
             Ok(set)

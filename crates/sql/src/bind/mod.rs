@@ -269,6 +269,11 @@ impl<'a> Binder<'a> {
         self.tables.iter().flatten().any(|table| table.within == Some(id))
     }
 
+    /// Whether some of the columns that were bound may be used only with a privilege on them.
+    fn may_guard(&self) -> bool {
+        !self.guarded.is_empty()
+    }
+
     /// From now on names of these columns are checked.
     fn guard(&mut self, table: GuardedTable, columns: &[(String, ColumnId)]) {
         let table = Rc::new(table);

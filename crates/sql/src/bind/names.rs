@@ -1,6 +1,7 @@
 //! What the clauses are called in errors, the errors of names, and expressions without names.
 
 use crate::expr::{self, Aggregate, BindContext, Expr, ExprKind, Resolved, Scope, readable};
+use crate::nearest;
 use crate::parse::ast;
 use rauk_types::error::codes;
 use rauk_types::{Column, DataType, MysqlError, TypeKind, Value, schema::ColumnDefault};
@@ -79,7 +80,7 @@ pub(crate) fn bind_row_count(expr: &ast::Expr, context: &BindContext) -> Result<
         return Err(MysqlError::new(
             codes::PARSE_ERROR,
             format!(
-                "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax to use near '{}' at line 1",
+                "You have an error in your SQL syntax; see Rauk's SQL reference for the right syntax to use near '{}' at line 1",
                 readable(expr)
             ),
         ));
@@ -116,6 +117,17 @@ pub(crate) fn no_default(column: &str) -> MysqlError {
 
 pub(crate) fn unknown_column(path: &[&str], clause: Clause) -> MysqlError {
     MysqlError::new(codes::BAD_FIELD, format!("Unknown column '{}' in '{}'", path.join("."), clause.name()))
+}
+
+/// The same, with the nearest of the names that might have been meant.
+pub(crate) fn unknown_column_of<'a>(
+    path: &[&str],
+    clause: Clause,
+    names: impl IntoIterator<Item = &'a str>,
+) -> MysqlError {
+    let MysqlError { code, message, .. } = unknown_column(path, clause);
+    let word = path.last().copied().unwrap_or_default();
+    MysqlError::new(code, format!("{message}{}", nearest::hint(word, names)))
 }
 
 pub(crate) fn ambiguous(path: &[&str], clause: Clause) -> MysqlError {

@@ -68,8 +68,7 @@ pub(super) fn syntax_error(sql: &str, offset: usize) -> MysqlError {
     MysqlError::new(
         codes::PARSE_ERROR,
         format!(
-            "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax \
-             to use near '{}' at line {line}",
+            "You have an error in your SQL syntax; see Rauk's SQL reference for the right syntax to use near '{}' at line {line}",
             &sql[offset..end]
         ),
     )

@@ -237,8 +237,7 @@ fn column_names_are_the_text() {
 fn errors_name_the_place() {
     let text = |near: &str, line: usize| {
         format!(
-            "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right syntax \
-             to use near '{near}' at line {line}"
+            "You have an error in your SQL syntax; see Rauk's SQL reference for the right syntax to use near '{near}' at line {line}"
         )
     };
     assert_eq!(message("SELEC 1"), text("SELEC 1", 1));

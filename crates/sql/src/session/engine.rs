@@ -9,9 +9,10 @@ use super::statistics::Statistics;
 use super::temporary::MEMORY_VARIABLE;
 use super::users::logins::Logins;
 use super::users::rules::PasswordDefaults;
-use super::users::{Account, AccountRecord, Users};
+use super::users::{Account, AccountRecord, RootPassword, Users};
 use super::variables::GlobalVariables;
 use super::variables::assign;
+use super::variables::refused;
 use super::variables::store;
 use crate::expr::context::Warning;
 use crate::expr::{Beside, GiveWay};
@@ -39,6 +40,8 @@ pub struct EngineOptions {
     pub variables: Vec<(&'static str, Value)>,
     /// Microseconds since 1970 UTC.
     pub clock: Arc<dyn Fn() -> i64 + Send + Sync>,
+    /// What is to be done with root's password before anybody can connect.
+    pub root_password: Option<RootPassword>,
     /// Runs what takes long while another thread takes over the tasks of this one; by default it just runs.
     pub beside: Beside,
     /// Lets other tasks of the thread run first; by default the task is woken at once.
@@ -53,6 +56,7 @@ impl Default for EngineOptions {
                 let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
                 i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
             }),
+            root_password: None,
             beside: |work| work(),
             give_way: |context| context.waker().wake_by_ref(),
         }
@@ -151,6 +155,7 @@ impl Engine {
             ("version", Value::from(VERSION)),
             ("rauk_partitions", Value::UInt(u64::from(database.partition_count()))),
             ("rauk_durability", Value::from(database.durability().name())),
+            (refused::MEMORY_LIMIT, Value::UInt(database.memory_limit())),
         ];
         // A share of what the stored rows may take, which by default is a share of the machine's memory.
         let share = |of: u64| (database.memory_limit() / 10 * of).max(of * LEAST_TENTH);
@@ -161,12 +166,13 @@ impl Engine {
         let variables = Arc::new(GlobalVariables::new(database.clone(), &started));
         for (key, text) in database.settings_with_prefix(PERSISTED) {
             let name = &key[PERSISTED.len()..];
-            if let Err(error) = restore(&variables, name, &text) {
+            if let Err(error) = restore(&variables, name, &text, database.memory_available()) {
                 tracing::warn!(name, text, %error, "a persisted variable cannot be used and keeps its default");
             }
         }
         let plans = Arc::new(PlanCache::new(variables.unsigned("rauk_plan_cache_size") as usize));
-        let users = Users::load(database.clone())?;
+        let random = &mut || runtime.random();
+        let users = Users::load(database.clone(), options.root_password.as_ref(), (options.clock)(), random)?;
         // Plans that have read a view depend on the roles of its definer.
         let (settings, known) = (users.role_settings(), plans.clone());
         variables.watch("mandatory_roles", move |value| {
@@ -320,7 +326,7 @@ impl Engine {
     }
 }
 
-fn restore(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), MysqlError> {
+fn restore(variables: &GlobalVariables, name: &str, text: &str, available: u64) -> Result<(), MysqlError> {
     let (variable, at) = store::find(name)?;
     if !variable.dynamic {
         return Err(errors::read_only_variable(name));
@@ -333,7 +339,9 @@ fn restore(variables: &GlobalVariables, name: &str, text: &str) -> Result<(), My
     let mut warnings: Vec<Warning> = Vec::new();
     let (now, default) = (variables.get(at), variables.default_of(at));
     let before = assign::Before { now: &now, default: &default };
-    variables.set(at, assign::convert(variable, value, before, &mut warnings)?);
+    let value = assign::convert(variable, value, before, &mut warnings)?;
+    refused::check_memory(variable, &value, available)?;
+    variables.set(at, value);
     Ok(())
 }
 

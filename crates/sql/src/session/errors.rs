@@ -1,10 +1,13 @@
 //! MySQL's errors that several parts of the session give, with MySQL's wording.
 
+use super::variables::table::VARIABLES;
+use crate::nearest;
 use rauk_types::MysqlError;
 use rauk_types::error::codes;
 
 pub fn unknown_variable(name: &str) -> MysqlError {
-    MysqlError::new(codes::UNKNOWN_SYSTEM_VARIABLE, format!("Unknown system variable '{name}'"))
+    let hint = nearest::hint(name, VARIABLES.iter().map(|variable| variable.name));
+    MysqlError::new(codes::UNKNOWN_SYSTEM_VARIABLE, format!("Unknown system variable '{name}'{hint}"))
 }
 
 /// 1238: `@@session.` of a global variable, or the other way round.

@@ -18,6 +18,7 @@ use super::variables::SessionVariables;
 use crate::bind::view::invalid;
 use crate::expr::BindContext;
 use crate::lookup::{GuardedTable, Lookup, TableSource};
+use crate::nearest;
 use crate::parse::ast::{ColumnOption, ColumnType, TableName};
 use crate::parse::statement::UserName;
 use crate::statistics::TableStatistics;
@@ -335,9 +336,23 @@ impl SessionLookup {
                     self.notes.view_used.set(true);
                     Ok((TableSource::View(view), some))
                 }
-                None => Err(error),
+                None => Err(self.with_nearest(error, &canonical, name)),
             },
         }
+    }
+
+    /// The nearest of the tables and views that the account may see in any way.
+    fn with_nearest(&self, error: MysqlError, database: &str, name: &str) -> MysqlError {
+        let (viewer, account) = (&self.viewer, &self.viewer.account);
+        // A view may name what whoever reads it does not see.
+        if error.code != codes::NO_SUCH_TABLE || self.view.is_some() {
+            return error;
+        }
+        let (tables, views) = (viewer.engine.database.tables(database), viewer.engine.database.views(database));
+        let tables = tables.unwrap_or_default();
+        let names = tables.iter().map(|table| table.name.as_str()).chain(views.iter().map(|view| view.name.as_str()));
+        let sees = |name: &&str| account.sees_table(database, name);
+        MysqlError::new(error.code, format!("{}{}", error.message, nearest::hint(name, names.filter(sees))))
     }
 
     /// Who may not know of other accounts hears of a refused access only.

@@ -81,4 +81,4 @@ mod tests;
 pub use engine::{Client, Engine, EngineOptions, LoginAttempt, VERSION};
 pub use prepared::Prepared;
 pub use session::Session;
-pub use users::Account;
+pub use users::{Account, RootPassword};

@@ -22,6 +22,7 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
+use super::fitting::Fitting;
 use super::{Shared, broken, load, warn_of_doubtful_end};
 use crate::database::Config;
 use crate::error::NodeError;
@@ -128,6 +129,7 @@ pub fn open_member(
         known: tables.iter().map(|t| t.id).collect(),
         rows: AtomicU64::new(0),
         failed: Mutex::new(None),
+        fitting: Fitting::new(config, config.memory_limit, &budget),
     });
     load::checkpoint(superblocks.disk(), &manifest, runtime, &shared, progress)?;
     fault::point("node.recovery.after_checkpoint").map_err(|e| broken(&e.to_string()))?;
@@ -140,10 +142,12 @@ pub fn open_member(
         // The log notes it on disk before it cuts, and until the cluster has been told.
         progress("if the entry was acknowledged, the other replicas have it: this node leads only when they are back");
     }
+    let ended = replay::finish(runtime, &shared, &replaying, tables)?;
+    shared.fitting.check_limit()?;
+    // Everything was read and fits: from here on the directory is changed.
     let log = reader.into_log(manifest.last_time)?;
     fault::point("node.recovery.after_redo").map_err(|e| broken(&e.to_string()))?;
 
-    let ended = replay::finish(runtime, &shared, &replaying, tables)?;
     let rows = shared.rows.load(Ordering::Relaxed);
     if rows > 0 {
         let seconds = (runtime.now() - start).as_secs_f64();

@@ -93,6 +93,7 @@ pub(super) fn redo(
             Ok(())
         })?;
         take_in(runtime, shared, replaying)?;
+        shared.fitting.check_available()?;
         if ended {
             return Ok(());
         }

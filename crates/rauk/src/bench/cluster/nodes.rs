@@ -362,7 +362,7 @@ fn views(state: &Value) -> Vec<Value> {
 }
 
 pub fn is_healthy(state: &Value) -> bool {
-    state["health"] == "green"
+    state["settled"] == true
 }
 
 pub fn nodes_up(state: &Value) -> usize {

@@ -7,9 +7,11 @@
 //! | [`file`] | `cluster.json`: nodes, their processes, ports and directories |
 //! | [`process`] | processes by number, checked to be those that are meant; signals; starting |
 //! | [`up`] | laying out and starting a cluster |
-//! | [`show`] | what is shown of it |
+//! | [`show`] | what is shown of it, and waiting for what it says |
+//! | [`logs`] | what a node has logged |
 
 pub mod file;
+mod logs;
 pub mod process;
 pub mod show;
 pub mod up;
@@ -46,7 +48,10 @@ pub fn command() -> Command {
         .subcommand(
             Command::new("up")
                 .about("Start a cluster, or one that was stopped; wait until it is healthy; say what to try")
-                .arg(number("nodes", "Nodes with all roles (three, when no other is asked for)"))
+                .arg(
+                    number("nodes", "Nodes with all roles (three, when no other is asked for)")
+                        .value_parser(value_parser!(u16).range(1..=64)),
+                )
                 .arg(number("data", "Nodes with the role data"))
                 .arg(number("sql", "Nodes with the role sql"))
                 .arg(number("manage", "Nodes with the role manage only [default: the first data nodes have it too]"))
@@ -85,6 +90,37 @@ pub fn command() -> Command {
                 Arg::new("empty").long("empty").action(ArgAction::SetTrue).help("With an empty disk: as a new node"),
             ),
         )
+        .subcommand(
+            Command::new("add")
+                .about("Add a node; wait until it has its replicas")
+                .arg(
+                    Arg::new("roles")
+                        .long("roles")
+                        .value_name("ROLE,…")
+                        .help("What it does, of manage, data and sql")
+                        .default_value("manage,data,sql"),
+                )
+                .arg(dir()),
+        )
+        .subcommand(
+            of_node("logs", "Show the end of a node's log")
+                .arg(
+                    Arg::new("lines")
+                        .long("lines")
+                        .short('n')
+                        .value_name("N")
+                        .help("Lines from its end")
+                        .value_parser(value_parser!(u32))
+                        .default_value("50"),
+                )
+                .arg(
+                    Arg::new("follow")
+                        .long("follow")
+                        .short('f')
+                        .action(ArgAction::SetTrue)
+                        .help("Go on with what comes"),
+                ),
+        )
         .subcommand(Command::new("down").about("Stop all nodes; the data stays").arg(dir()))
 }
 
@@ -105,6 +141,14 @@ pub fn run(arguments: &ArgMatches) -> Result<(), String> {
             let mut cluster = ClusterFile::load(dir)?;
             let number = node(&cluster)?.number;
             up::restart(&mut cluster, number, arguments.get_flag("empty"))
+        }
+        "add" => {
+            let roles = arguments.get_one::<String>("roles").expect("has a default");
+            up::add(&mut ClusterFile::load(dir)?, roles)
+        }
+        "logs" => {
+            let lines = *arguments.get_one::<u32>("lines").expect("has a default");
+            logs::show(&node(&ClusterFile::load(dir)?)?, lines as usize, arguments.get_flag("follow"))
         }
         "down" => down(&ClusterFile::load(dir)?),
         _ => unreachable!("clap knows the subcommands"),

@@ -80,7 +80,7 @@ fn only_on(state: &Value, port: u16, running: &[u16]) -> Vec<String> {
     list(&state["partitions"]).iter().filter(|p| only(p)).map(|p| p["partition"].to_string()).collect()
 }
 
-/// Waits until the cluster says that everything is as configured, and all nodes know each other.
+/// Waits until the cluster says that everything is where it is to be, and all nodes know each other.
 pub fn wait_healthy(cluster: &ClusterFile, limit: Duration) -> Result<(), String> {
     let end = Instant::now() + limit;
     loop {
@@ -89,7 +89,7 @@ pub fn wait_healthy(cluster: &ClusterFile, limit: Duration) -> Result<(), String
             let nodes = state["nodes"].as_array();
             nodes.map_or(0, |nodes| nodes.iter().filter(|n| n["life"] == "up").count())
         };
-        if state.as_ref().is_some_and(|s| s["health"] == "green" && up(s) >= cluster.nodes.len()) {
+        if state.as_ref().is_some_and(|s| s["settled"] == true && up(s) >= cluster.nodes.len()) {
             return Ok(());
         }
         if Instant::now() >= end {
@@ -98,6 +98,39 @@ pub fn wait_healthy(cluster: &ClusterFile, limit: Duration) -> Result<(), String
         }
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Waits until all replicas that are placed on a node are in sync there.
+pub fn wait_in_sync(cluster: &ClusterFile, entry: &NodeEntry, limit: Duration) -> Result<(), String> {
+    let end = Instant::now() + limit;
+    loop {
+        let missing = newest(cluster).map(|state| missing_on(&state, entry.ports.cluster));
+        if missing == Some(Some(0)) {
+            return Ok(());
+        }
+        if !entry.is_running() {
+            return Err(format!("node {} has ended: {}", entry.number, last_line(&entry.log)));
+        }
+        if Instant::now() >= end {
+            let why = match missing.flatten() {
+                Some(count) => format!("{count} of its partitions are not in sync after {} s", limit.as_secs()),
+                None => "no node tells whether its replicas are in sync".into(),
+            };
+            return Err(format!("node {} serves, and {why}; `rauk cluster status` says what is awaited", entry.number));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Partitions that are placed on the node at a cluster port, and not in sync there; `None`: the cluster does not have it
+/// as up yet.
+fn missing_on(state: &Value, port: u16) -> Option<usize> {
+    let address = format!("127.0.0.1:{port}");
+    let nodes = state["nodes"].as_array()?;
+    let node = nodes.iter().find(|node| node["address"] == address.as_str() && node["life"] == "up")?;
+    let has = |list: &Value| list.as_array().is_some_and(|list| list.contains(&node["node"]));
+    let partitions = state["partitions"].as_array()?;
+    Some(partitions.iter().filter(|p| has(&p["placed"]) && !has(&p["in_sync"])).count())
 }
 
 fn words(state: &Value) -> String {
@@ -109,7 +142,19 @@ fn words(state: &Value) -> String {
 }
 
 pub fn status(cluster: &ClusterFile) -> Result<(), String> {
+    // The cluster hears of a process that has ended when its lease is over; here it is known at once.
+    let ended: Vec<&NodeEntry> = cluster.nodes.iter().filter(|n| n.process.is_some() && !n.is_running()).collect();
+    for entry in &ended {
+        out::line(format_args!(
+            "the process of node {0} has ended (`rauk cluster logs {0}`, `rauk cluster restart {0}`): {1}",
+            entry.number,
+            last_line(&entry.log)
+        ))?;
+    }
     match newest(cluster) {
+        Some(state) if !ended.is_empty() && state["health"] == "green" => {
+            out::line(format_args!("yellow: the cluster has not noticed yet\n"))?;
+        }
         Some(state) => out::line(format_args!("{}: {}\n", state["health"].as_str().unwrap_or("?"), words(&state)))?,
         None => out::line(format_args!("no node answers\n"))?,
     }
@@ -141,7 +186,11 @@ pub fn table(cluster: &ClusterFile) -> Result<(), String> {
         let place = match &seen {
             Some(n) => {
                 let leader = if n["leads_manage_group"] == true { ", leads the manage group" } else { "" };
-                format!("node {} {}{leader}", n["node"], n["life"].as_str().unwrap_or("?"))
+                let life = match n["life"].as_str().unwrap_or("?") {
+                    "up" if entry.process.is_some() && !entry.is_running() => "has ended",
+                    life => life,
+                };
+                format!("node {} {life}{leader}", n["node"])
             }
             None => "-".into(),
         };
@@ -194,6 +243,24 @@ pub fn last_line(log: &Path) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn replicas_that_are_not_in_sync_are_counted() {
+        let state = json!({
+            "nodes": [
+                { "node": 1, "address": "127.0.0.1:7001", "life": "up" },
+                { "node": 2, "address": "127.0.0.1:7002", "life": "down" },
+            ],
+            "partitions": [
+                { "placed": [1, 2], "in_sync": [2] },
+                { "placed": [2, 1], "in_sync": [2, 1] },
+                { "placed": [2], "in_sync": [2] },
+            ],
+        });
+        assert_eq!(missing_on(&state, 7001), Some(1));
+        assert_eq!(missing_on(&state, 7002), None, "it is down");
+        assert_eq!(missing_on(&state, 7003), None);
+    }
 
     #[test]
     fn who_has_the_only_whole_copy_is_known() {

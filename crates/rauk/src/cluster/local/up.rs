@@ -11,6 +11,7 @@ use crate::config::KEYS;
 use crate::out;
 use crate::start::Ready;
 use clap::ArgMatches;
+use clap::parser::ValueSource;
 use rauk_transporter::Secret;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -20,6 +21,8 @@ use std::time::{Duration, Instant};
 /// A node is to serve within this, also when it has much to recover.
 const READY: Duration = Duration::from_secs(120);
 const HEALTHY: Duration = Duration::from_secs(60);
+/// A node that was away may get copies of all that it holds.
+const IN_SYNC: Duration = Duration::from_secs(300);
 const SHUTDOWN: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -34,7 +37,11 @@ pub struct Wish {
     pub partitions: Option<u16>,
     pub groups: Option<u16>,
     pub flags: Vec<String>,
+    /// What the command line names: nodes of some kind, and other things by name.
+    pub named: Vec<&'static str>,
 }
+
+const OF_LAYOUT: [&str; 4] = ["nodes", "data", "sql", "manage"];
 
 impl Wish {
     pub fn of(arguments: &ArgMatches) -> Result<Wish, String> {
@@ -50,7 +57,9 @@ impl Wish {
             }
             flags.extend([format!("--{name}"), value.to_string()]);
         }
-        let says_which = ["nodes", "data", "sql", "manage"].into_iter().any(|kind| number(kind).is_some());
+        let says_which = OF_LAYOUT.into_iter().any(|kind| number(kind).is_some());
+        let given = |name: &&str| arguments.value_source(name) == Some(ValueSource::CommandLine);
+        let others = ["replicas", "partitions", "groups", "memory", "set"];
         let wish = Wish {
             nodes: number("nodes").unwrap_or(if says_which { 0 } else { 3 }),
             data: number("data").unwrap_or(0),
@@ -60,8 +69,34 @@ impl Wish {
             partitions: number("partitions").filter(|n| *n > 0),
             groups: number("groups").filter(|n| *n > 0),
             flags,
+            named: OF_LAYOUT.into_iter().chain(others).filter(given).collect(),
         };
         Ok(wish)
+    }
+
+    /// Refuses what is asked for otherwise than a cluster is that was laid out before.
+    fn check_same(&self, cluster: &ClusterFile) -> Result<(), String> {
+        let named = |name: &str| self.named.contains(&name);
+        let roles: Vec<&str> = cluster.nodes.iter().map(|node| node.roles.as_str()).collect();
+        let other = if OF_LAYOUT.iter().any(|name| named(name)) && self.layout()? != roles {
+            "other nodes were asked for; `rauk cluster add` adds one"
+        } else if named("replicas") && self.replicas != cluster.replicas {
+            "another number of replicas was asked for; SET GLOBAL rauk_replicas changes it while it runs"
+        } else if named("partitions") && self.partitions.is_some_and(|n| n != cluster.partitions) {
+            "another number of partitions was asked for, which is settled when a cluster is made"
+        } else if named("groups") && self.groups != cluster.groups {
+            "another number of groups was asked for, which is settled when a cluster is made"
+        } else if (named("memory") || named("set")) && self.flags != cluster.flags {
+            "its nodes have other settings, which are in cluster.json (flags)"
+        } else {
+            return Ok(());
+        };
+        Err(format!(
+            "the cluster in {} has {} nodes ({}), and {other}; leave that out to start it as it is, or choose another with --dir",
+            cluster.dir.display(),
+            roles.len(),
+            roles.join("; ")
+        ))
     }
 
     /// The roles of each node, in the order in which they are started; the first founds the cluster.
@@ -101,6 +136,7 @@ pub fn run(wish: &Wish, dir: &Path) -> Result<(), String> {
     let mut cluster = match dir.join(FILE).exists() {
         true => {
             let cluster = ClusterFile::load(dir)?;
+            wish.check_same(&cluster)?;
             // One that an older version made may be open to other accounts.
             make_private(&cluster.dir).map_err(|e| format!("cannot use {}: {e}", cluster.dir.display()))?;
             out::line(format_args!("starts the cluster in {} as it was laid out", cluster.dir.display()))?;
@@ -155,24 +191,63 @@ fn lay_out(wish: &Wish, dir: &Path) -> Result<ClusterFile, String> {
     let dir = dir.canonicalize().map_err(cannot)?;
     Secret::from_file_or_new(&dir.join(SECRET_FILE)).map_err(|e| e.to_string())?;
     let data_nodes = layout.iter().filter(|roles| roles.contains("data")).count() as u16;
-    let entry = |(number, roles): (u16, &String)| NodeEntry {
-        number,
-        roles: roles.clone(),
-        data_dir: dir.join(format!("node{number}")),
-        log: dir.join(format!("node{number}.log")),
-        process: None,
-        ports: Ports::default(),
-    };
+    let entry = |(number, roles): (u16, &String)| new_node(&dir, number, roles);
     let cluster = ClusterFile {
         replicas: wish.replicas,
         partitions: wish.partitions.unwrap_or((data_nodes * 2).max(8)),
         groups: wish.groups,
         flags: wish.flags.clone(),
         nodes: (1..).zip(&layout).map(entry).collect(),
-        dir,
+        dir: dir.clone(),
     };
     cluster.store()?;
     Ok(cluster)
+}
+
+fn new_node(dir: &Path, number: u16, roles: &str) -> NodeEntry {
+    NodeEntry {
+        number,
+        roles: roles.to_string(),
+        data_dir: dir.join(format!("node{number}")),
+        log: dir.join(format!("node{number}.log")),
+        process: None,
+        ports: Ports::default(),
+    }
+}
+
+/// Starts one node more, which joins those that run, and waits until it has its replicas.
+pub fn add(cluster: &mut ClusterFile, roles: &str) -> Result<(), String> {
+    crate::cluster::settings::roles(roles).map_err(|wanted| format!("--roles {roles}: wanted: {wanted}"))?;
+    if show::newest(cluster).is_none() {
+        let dir = cluster.dir.display();
+        return Err(format!(
+            "no node of the cluster in {dir} answers, so none can be joined: `rauk cluster up --dir {dir}`"
+        ));
+    }
+    let number = cluster.nodes.iter().map(|node| node.number).max().unwrap_or(0) + 1;
+    let entry = new_node(&cluster.dir, number, roles);
+    if entry.data_dir.exists() {
+        return Err(format!("{} exists already: move it away", entry.data_dir.display()));
+    }
+    cluster.nodes.push(entry);
+    let at = cluster.nodes.len() - 1;
+    let began = Instant::now();
+    if let Err(error) = start_all(cluster, &[at]) {
+        // A node that never was must not be started by the next `up`.
+        cluster.nodes.pop();
+        cluster.store()?;
+        return Err(error);
+    }
+    out::line(format_args!("node {number} ({roles}) serves after {:.1} s", began.elapsed().as_secs_f64()))?;
+    in_sync(cluster, at, began)?;
+    show::table(cluster)
+}
+
+/// Waits until a node that serves has its replicas, so that another may be stopped next.
+fn in_sync(cluster: &ClusterFile, at: usize, began: Instant) -> Result<(), String> {
+    let number = cluster.nodes[at].number;
+    show::wait_in_sync(cluster, &cluster.nodes[at], IN_SYNC)?;
+    out::line(format_args!("the replicas of node {number} are in sync after {:.1} s", began.elapsed().as_secs_f64()))
 }
 
 /// The command that starts a node.
@@ -275,7 +350,7 @@ pub fn restart(cluster: &mut ClusterFile, number: u16, empty: bool) -> Result<()
     let began = Instant::now();
     start_all(cluster, &[at])?;
     out::line(format_args!("node {number} serves after {:.1} s", began.elapsed().as_secs_f64()))?;
-    Ok(())
+    in_sync(cluster, at, began)
 }
 
 #[cfg(test)]
@@ -283,7 +358,8 @@ mod tests {
     use super::*;
 
     fn wish(nodes: u16, data: u16, sql: u16, manage: u16, replicas: u8) -> Wish {
-        Wish { nodes, data, sql, manage, replicas, partitions: None, groups: None, flags: Vec::new() }
+        let named = Vec::new();
+        Wish { nodes, data, sql, manage, replicas, partitions: None, groups: None, flags: Vec::new(), named }
     }
 
     #[test]
@@ -299,6 +375,25 @@ mod tests {
         assert!(wish(0, 1, 1, 0, 2).layout().unwrap_err().contains("--replicas"));
         assert!(wish(0, 0, 1, 0, 1).layout().unwrap_err().contains("--data"));
         assert!(wish(0, 2, 0, 0, 1).layout().unwrap_err().contains("--sql"));
+    }
+
+    #[test]
+    fn a_cluster_is_started_as_it_was_laid_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let cluster = lay_out(&wish(3, 0, 0, 0, 2), &directory.path().join("c")).unwrap();
+        let asked = |change: &dyn Fn(&mut Wish)| {
+            let mut wish = wish(3, 0, 0, 0, 2);
+            change(&mut wish);
+            wish.check_same(&cluster).err().unwrap_or_default()
+        };
+        assert_eq!(asked(&|_| {}), "");
+        assert_eq!(asked(&|w| w.named = vec!["nodes", "replicas"]), "");
+        let other = asked(&|w| (w.nodes, w.named) = (5, vec!["nodes"]));
+        assert!(other.contains("has 3 nodes") && other.contains("`rauk cluster add` adds one"), "{other}");
+        assert!(asked(&|w| (w.replicas, w.named) = (3, vec!["replicas"])).contains("SET GLOBAL rauk_replicas"));
+        assert!(asked(&|w| (w.groups, w.named) = (Some(1), vec!["groups"])).contains("groups"));
+        assert!(asked(&|w| (w.partitions, w.named) = (Some(9), vec!["partitions"])).contains("partitions"));
+        assert!(asked(&|w| (w.flags, w.named) = (vec!["--x".into()], vec!["set"])).contains("cluster.json"));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use rauk_manage::consensus::{BoxFuture, Consensus, ProposeError, Watcher};
 use rauk_manage::group::{Answer, Group, GroupCommand};
 use rauk_node::runtime::Runtime;
 use rauk_types::NodeId;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -307,5 +308,9 @@ impl Consensus for SimMember {
 
     fn leader(&self) -> Option<NodeId> {
         self.consensus.shared.model.lock().leader_as_known(self.site)
+    }
+
+    fn voters(&self) -> BTreeSet<NodeId> {
+        self.consensus.shared.model.lock().voters_as_known(self.site)
     }
 }

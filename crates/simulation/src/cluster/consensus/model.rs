@@ -7,7 +7,7 @@ use rand::rngs::SmallRng;
 use rauk_manage::consensus::Watcher;
 use rauk_manage::group::{Answer, Group, GroupCommand};
 use rauk_types::NodeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Duration;
@@ -306,6 +306,13 @@ impl Model {
         let leader = if peer.leads.is_some() { site } else { peer.follows?.0 };
         let address = leader.address();
         self.group_at(site).nodes.iter().find(|(_, node)| node.address == address).map(|(node, _)| *node)
+    }
+
+    /// Nodes at the sites that vote, as a site knows them.
+    pub(super) fn voters_as_known(&self, site: Site) -> BTreeSet<NodeId> {
+        let group = self.group_at(site);
+        let is_voter = |address: &str| self.voters.iter().any(|voter| voter.address() == address);
+        group.nodes.iter().filter(|(_, node)| is_voter(&node.address)).map(|(id, _)| *id).collect()
     }
 
     /// `None`: no majority has answered yet.

@@ -8,6 +8,7 @@ use crate::expr::functions::json::elements::CAST_ARRAY;
 use crate::expr::functions::{self, Typing};
 use crate::expr::types::{self, Class, text_type, unify};
 use crate::expr::{CaseBranch, CompareOp, Comparison, Expr, ExprKind, WindowFunction, cast};
+use crate::nearest;
 use crate::parse::ast::{self, Arguments, Call, CastType, TrimSide, UnaryOp, Unit};
 use rauk_types::error::codes;
 use rauk_types::{Charset, Collation, DataType, MysqlError, TypeKind, Value};
@@ -22,6 +23,12 @@ fn wrong_count(name: &str) -> MysqlError {
 
 fn unknown_function(name: &str) -> MysqlError {
     MysqlError::new(codes::SP_DOES_NOT_EXIST, format!("FUNCTION {name} does not exist"))
+}
+
+/// The same, with the nearest function there is.
+fn no_such_function(name: &str) -> MysqlError {
+    let MysqlError { code, message, .. } = unknown_function(name);
+    MysqlError::new(code, format!("{message}{}", nearest::hint(name, functions::names())))
 }
 
 /// The expression as a value of type `ty`, when it is of another class.
@@ -432,7 +439,7 @@ impl Binder<'_> {
             if functions::is_not_yet(name) {
                 return Err(not_yet(name));
             }
-            return Err(unknown_function(written));
+            return Err(no_such_function(written));
         };
         expect(function.min.into()..=if function.max == u8::MAX { usize::MAX } else { function.max.into() })?;
         if function.max == u8::MAX && function.step == 2 && count % 2 == 1 {

@@ -61,8 +61,7 @@ fn syntax(near: &str) -> MysqlError {
     MysqlError::new(
         codes::PARSE_ERROR,
         format!(
-            "You have an error in your SQL syntax; check the manual that corresponds to your MySQL server version for the right \
-             syntax to use near '{near}' at line 1"
+            "You have an error in your SQL syntax; see Rauk's SQL reference for the right syntax to use near '{near}' at line 1"
         ),
     )
 }

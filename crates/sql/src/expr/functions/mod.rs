@@ -473,6 +473,11 @@ fn registered() -> impl Iterator<Item = &'static Function> {
     GROUPS.iter().chain(spatial::GROUPS).copied().flatten()
 }
 
+/// Of all functions, aliases left out.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    registered().map(|function| function.name)
+}
+
 /// By upper-case name.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
     static INDEX: OnceLock<FxHashMap<&'static str, &'static Function>> = OnceLock::new();

@@ -8,6 +8,7 @@ use crate::session::engine::VERSION;
 use crate::session::lookup::Viewer;
 use rauk_node::member::chronicle::merge;
 use rauk_node::member::report::{Told, Wanted};
+use rauk_node::pressure::colour;
 use rauk_types::{NodeId, Value};
 
 const R: &str = "rauk";
@@ -19,7 +20,7 @@ pub(super) const TABLES: &[Definition] = &[
     Definition {
         database: R,
         name: "nodes",
-        columns: "node_id u, roles s64, version s64?, uptime_seconds u?, partitions u, memory_used u?, memory_limit u?, durability s16, connections u?, status s16, process_id u, primaries u, replicas u, leads_manage_group s3, lease s3?, commits u?, address s300, sql_address s300, native_address s300",
+        columns: "node_id u, roles s64, version s64?, uptime_seconds u?, partitions u, memory_used u?, memory_limit u?, memory_status s16?, durability s16, connections u?, status s16, process_id u, primaries u, replicas u, leads_manage_group s3, lease s3?, commits u?, address s300, sql_address s300, native_address s300",
         rows: wait,
     },
     Definition {
@@ -98,6 +99,7 @@ fn nodes(viewer: &Viewer, told: &[Told]) -> Rows {
             u(engine.database.partition_count()),
             known(report.map(|r| r.memory_used)),
             known(report.map(|r| r.memory_limit)),
+            report.map_or(Value::Null, |r| s(colour(r.memory_used, r.memory_limit).to_string())),
             durability.clone(),
             known(here.then(|| engine.processes.len() as u64)),
             s(t.status()),

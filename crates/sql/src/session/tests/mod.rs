@@ -26,6 +26,7 @@ mod locks;
 mod measured;
 mod merge_paths;
 mod multi_valued;
+mod nearest;
 mod outfiles;
 mod own_row;
 mod performance;
@@ -53,6 +54,7 @@ mod windows;
 use super::collect::Collector;
 use super::engine::{Client, Engine, EngineOptions};
 use super::session::Session;
+use super::users::RootPassword;
 use rauk_log::MemoryDisk;
 use rauk_node::{Config, Database, Threads, block_on};
 use rauk_types::result::ResultSink;
@@ -78,10 +80,21 @@ pub(super) fn server() -> Server {
 
 /// A server on a disk that outlives it.
 pub(super) fn server_on(disk: Arc<MemoryDisk>) -> Server {
+    server_with(disk, u64::MAX)
+}
+
+/// The same on a machine with so much memory.
+pub(super) fn server_with(disk: Arc<MemoryDisk>, memory_available: u64) -> Server {
+    server_as(disk, memory_available, None)
+}
+
+/// The same, started with something to be done with root's password.
+pub(super) fn server_as(disk: Arc<MemoryDisk>, memory_available: u64, root_password: Option<RootPassword>) -> Server {
     let runtime = Threads::start().expect("threads start");
     let config = Config {
         partitions: 4,
         memory_limit: 64 << 20,
+        memory_available,
         history_limit: 16 << 20,
         segment_bytes: 4 << 20,
         checkpoint_redo_bytes: 64 << 20,
@@ -91,7 +104,8 @@ pub(super) fn server_on(disk: Arc<MemoryDisk>) -> Server {
     database.set_evaluator(Arc::new(crate::exec::SqlEvaluator::default()));
     let clock = Arc::new(AtomicI64::new(NOW));
     let now = clock.clone();
-    let options = EngineOptions { clock: Arc::new(move || now.load(Ordering::Relaxed)), ..EngineOptions::default() };
+    let clock_of = Arc::new(move || now.load(Ordering::Relaxed));
+    let options = EngineOptions { clock: clock_of, root_password, ..EngineOptions::default() };
     let engine = Engine::new(database, runtime, options).expect("the engine starts");
     Server { engine, clock, next_id: AtomicU32::new(1) }
 }

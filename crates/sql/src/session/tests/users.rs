@@ -1,8 +1,8 @@
 //! Accounts and privileges.
 
-use super::{Server, Test, server, server_on};
+use super::{Server, Test, server, server_as, server_on};
 use crate::session::collect::Collector;
-use crate::session::users::{AccountRecord, Privileges};
+use crate::session::users::{AccountRecord, Privileges, RootPassword, password};
 use rauk_log::MemoryDisk;
 use rauk_node::{SettingChange, block_on};
 use rauk_types::MysqlError;
@@ -36,6 +36,43 @@ fn accounts() {
     t.ok("DROP USER IF EXISTS app");
     t.code("CREATE USER u IDENTIFIED WITH nonsense BY 'x'", 1524);
     t.code("GRANT SELECT ON *.* TO nobody", 1410);
+}
+
+/// The first password is for a server without accounts; a reset is for one that has lost it.
+#[test]
+fn roots_password_is_given_at_the_start() {
+    let disk = MemoryDisk::new();
+    let start = |text: &str, reset: bool| {
+        let given_by = "RAUK_ROOT_PASSWORD".to_string();
+        server_as(disk.clone(), u64::MAX, Some(RootPassword { text: text.into(), given_by, reset }))
+    };
+    let is = |server: &Server, text: &str| {
+        let root = server.engine.users.find("root", "localhost").expect("there is a root");
+        password::matches(&root.plugin, &root.hash, text)
+    };
+    let stop = |server: Server| block_on(server.engine.database.shutdown()).unwrap();
+    let server = start("first", false);
+    assert!(is(&server, "first") && !is(&server, ""));
+    server.session().ok("GRANT ALL ON *.* TO root@localhost WITH GRANT OPTION");
+    stop(server);
+    let server = start("second", false);
+    assert!(is(&server, "first"), "it has accounts already");
+    server.session().ok("ALTER USER root@localhost IDENTIFIED WITH mysql_native_password BY 'third' ACCOUNT LOCK");
+    stop(server);
+    let server = start("fourth", true);
+    assert!(is(&server, "fourth") && !server.engine.users.find("root", "localhost").unwrap().locked);
+    let mut t = server.session();
+    t.ok("CREATE USER other");
+    t.ok("DROP USER root@localhost");
+    stop(server);
+    let server = start("fifth", true);
+    assert!(is(&server, "fifth"), "it was made again");
+    let mut t = server.session();
+    t.ok("GRANT SELECT ON *.* TO other");
+    t.ok("DROP USER root@localhost");
+    stop(server);
+    let server = start("sixth", false);
+    assert!(server.engine.users.find("root", "localhost").is_none(), "a dropped root stays dropped");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! System variables and SET.
 
-use super::{server, server_on};
+use super::{server, server_on, server_with};
 use rauk_log::MemoryDisk;
 
 #[test]
@@ -146,6 +146,57 @@ fn global_and_persisted() {
     let mut t = server.session();
     t.expect("SELECT @@max_connections, @@global.wait_timeout", &["77|28800"]);
     t.expect("SELECT @@sql_mode", &["REAL_AS_FLOAT,PIPES_AS_CONCAT,ANSI_QUOTES,IGNORE_SPACE,ONLY_FULL_GROUP_BY,ANSI"]);
+}
+
+#[test]
+fn sizes_take_units() {
+    let server = server();
+    let mut t = server.session();
+    for (text, bytes) in
+        [("'20MiB'", 20 << 20), ("32M", 32 << 20), ("'0.05 GiB'", 53_687_091), ("40000000", 40_000_000)]
+    {
+        t.ok(&format!("SET GLOBAL rauk_memory_limit = {text}"));
+        assert_eq!(server.engine.database.memory_limit(), bytes, "{text}");
+    }
+    t.ok("SET GLOBAL rauk_memory_limit = DEFAULT");
+    t.expect("SELECT @@rauk_memory_limit", &["67108864"]);
+    let variables = ["rauk_query_memory_limit", "rauk_temporary_tables_memory"];
+    for variable in variables {
+        t.ok(&format!("SET {variable} = '2MiB'"));
+        t.expect(&format!("SELECT @@{variable} + 1"), &["2097153"]);
+    }
+    t.ok("SET GLOBAL rauk_total_query_memory_limit = '1GiB'");
+    t.error(
+        "SET GLOBAL rauk_memory_limit = '4 parsec'",
+        1231,
+        "Variable 'rauk_memory_limit' can't be set to the value of '4 parsec'; wanted: a size such as '512MiB' or '4GiB'",
+    );
+    t.error("SET GLOBAL rauk_memory_limit = 1.5", 1232, "Incorrect argument type to variable 'rauk_memory_limit'");
+}
+
+/// A limit that could not be kept is refused, also one that comes back at a start; one below what is stored is told.
+#[test]
+fn memory_limits_are_judged() {
+    let disk = MemoryDisk::new();
+    let available = 1 << 30;
+    {
+        let server = server_with(disk.clone(), available);
+        let mut t = server.session();
+        t.error(
+            "SET GLOBAL rauk_memory_limit = '2GiB'",
+            1231,
+            "Variable 'rauk_memory_limit' can't be set to the value of '2147483648': this machine, or its control group, has 1GiB of memory",
+        );
+        t.ok("CREATE TABLE t (id INT PRIMARY KEY, v LONGTEXT)");
+        t.ok("INSERT INTO t VALUES (1, REPEAT('a', 10000000)), (2, REPEAT('b', 10000000))");
+        t.ok("SET GLOBAL rauk_memory_limit = '16MiB'");
+        let told = t.run("SHOW WARNINGS");
+        assert!(told.contains("of rows and indexes are stored here, and the memory limit is 16MiB now"), "{told}");
+        t.ok("SET PERSIST rauk_memory_limit = '1000MiB'");
+        rauk_node::block_on(server.engine.database.shutdown()).unwrap();
+    }
+    let server = server_with(disk, available / 2);
+    assert_eq!(server.engine.database.memory_limit(), 64 << 20, "more than there is now");
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! can be granted to others as [`roles`]. What else an account is held to ([`rules`]: how old its password may be, which
 //! passwords it may not use again, how its connections must be encrypted, how much it may do in an hour) is stored
 //! with it; what it has used up, and wrong passwords in a row, are counted by each node ([`logins`]).
+//! [`root`] has root's first password and the way back to one that is lost.
 //! Left out: accounts of several factors, proxies, passwords that a component checks.
 
 pub mod change;
@@ -22,6 +23,7 @@ pub mod privilege_statements;
 pub mod record;
 pub mod role_statements;
 pub mod roles;
+mod root;
 pub mod rules;
 pub mod statements;
 pub mod store;
@@ -29,4 +31,5 @@ pub mod store;
 pub use graph::roles_graph;
 pub use privilege::Privileges;
 pub use record::AccountRecord;
+pub use root::RootPassword;
 pub use store::{Account, Users};

@@ -4,9 +4,9 @@
 //! text has changed are taken apart.
 
 use super::password;
-use super::privilege::Privileges;
 use super::record::AccountRecord;
 use super::roles::RoleSettings;
+use super::root::{self, RootPassword};
 use crate::session::errors;
 use crate::session::pattern;
 use parking_lot::RwLock;
@@ -93,19 +93,16 @@ struct Loaded {
 }
 
 impl Users {
-    /// Reads all accounts; a new server gets `root`@`localhost` without a password.
-    pub fn load(database: Database) -> Result<Users, MysqlError> {
+    /// Reads all accounts; a new server gets `root`@`localhost`, with the password given or without one.
+    pub fn load(
+        database: Database,
+        root: Option<&RootPassword>,
+        now_micros: i64,
+        random: &mut dyn FnMut() -> u64,
+    ) -> Result<Users, MysqlError> {
         if database.setting(INITIALIZED).is_none() {
-            let root = AccountRecord {
-                user: "root".to_string(),
-                host: "localhost".to_string(),
-                plugin: password::CACHING_SHA2.to_string(),
-                global: Privileges::ALL_GLOBAL.with(Privileges::GRANT_OPTION),
-                ..AccountRecord::default()
-            };
             // Another node of the cluster may have done so, and its root may have a password by now, before this one hears of it.
-            let settings =
-                [(INITIALIZED.to_string(), "1".to_string()), (AccountRecord::key("root", "localhost"), root.to_json())];
+            let settings = [(INITIALIZED.to_string(), "1".to_string()), root::first(root, random)];
             block_on(database.set_first_settings(&settings))?;
         }
         let users = Users {
@@ -116,6 +113,9 @@ impl Users {
             role_settings: Arc::default(),
         };
         users.reload(users.database.catalog_version());
+        if let Some(root) = root {
+            root::settle(&users, root, now_micros, random)?;
+        }
         Ok(users)
     }
 

@@ -10,7 +10,7 @@ use crate::expr::{Switches, locale};
 use crate::session::charset;
 use crate::session::errors;
 use rauk_types::error::codes;
-use rauk_types::{Charset, DataType, MysqlError, TypeKind, Value, format};
+use rauk_types::{Charset, DataType, MysqlError, TypeKind, Value, format, size};
 
 /// ER_UNKNOWN_LOCALE.
 const UNKNOWN_LOCALE: u16 = 1649;
@@ -90,6 +90,22 @@ pub fn convert(
             let mut given = wanted.clamp(min, max);
             given -= given % step;
             let given = given.max(min);
+            if given != wanted || matches!(value, Value::Int(v) if v < 0) {
+                clipped(variable, &value, warnings);
+            }
+            Ok(Value::UInt(given))
+        }
+        Kind::Size { min } => {
+            let wanted: u64 = match &value {
+                Value::UInt(v) => *v,
+                Value::Int(v) => u64::try_from(*v).unwrap_or(0),
+                Value::Str(text) => size::parse(text).ok_or_else(|| {
+                    let MysqlError { code, message, .. } = refused();
+                    MysqlError::new(code, format!("{message}; wanted: a size such as '512MiB' or '4GiB'"))
+                })?,
+                _ => return Err(errors::wrong_type(variable.name)),
+            };
+            let given = wanted.max(min);
             if given != wanted || matches!(value, Value::Int(v) if v < 0) {
                 clipped(variable, &value, warnings);
             }

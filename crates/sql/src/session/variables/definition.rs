@@ -22,6 +22,10 @@ pub enum Kind {
         max: u64,
         step: u64,
     },
+    /// Bytes, of which there are at least `min`: a number, or a text with a unit (`'4GiB'`).
+    Size {
+        min: u64,
+    },
     Double {
         min: f64,
         max: f64,
@@ -60,7 +64,7 @@ pub fn type_by_name(name: &str) -> Option<DataType> {
     let (variable, _) = super::store::find(name).ok()?;
     Some(match variable.kind {
         Kind::Bool => DataType::BIGINT,
-        Kind::Unsigned { .. } => DataType::BIGINT_UNSIGNED,
+        Kind::Unsigned { .. } | Kind::Size { .. } => DataType::BIGINT_UNSIGNED,
         Kind::Double { .. } => DataType::DOUBLE,
         _ => DataType::varchar(1024, Collation::Utf8mb4GeneralCi),
     })
@@ -79,6 +83,7 @@ impl Variable {
     pub fn bounds(&self) -> Option<(String, String)> {
         match self.kind {
             Kind::Unsigned { min, max, .. } => Some((min.to_string(), max.to_string())),
+            Kind::Size { min } => Some((min.to_string(), u64::MAX.to_string())),
             Kind::Double { min, max } => Some((min.to_string(), max.to_string())),
             _ => None,
         }
@@ -88,7 +93,9 @@ impl Variable {
     pub fn default_value(&self) -> Value {
         match self.kind {
             Kind::Bool => Value::Int(i64::from(self.default == "ON")),
-            Kind::Unsigned { .. } => Value::UInt(self.default.parse().expect("a default is of its kind")),
+            Kind::Unsigned { .. } | Kind::Size { .. } => {
+                Value::UInt(self.default.parse().expect("a default is of its kind"))
+            }
             Kind::Double { .. } => Value::Double(self.default.parse().expect("a default is of its kind")),
             Kind::NullableText | Kind::NullableCharacterSet if self.default.is_empty() => Value::Null,
             Kind::Switches => Value::Str(Switches::default().to_string()),

@@ -11,7 +11,7 @@
 pub mod assign;
 pub mod definition;
 pub mod modes;
-mod refused;
+pub(crate) mod refused;
 pub mod set;
 pub mod settings;
 pub mod store;

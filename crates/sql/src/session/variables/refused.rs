@@ -1,4 +1,5 @@
-//! Values of variables that would change answers or safety, and that nothing here follows: error 1235 instead of a promise.
+//! Values of variables that would change answers or safety, and that nothing here follows: error 1235 instead of a promise; and
+//! a memory limit that could not be kept (1231).
 //!
 //! Each variable stands here with the values that say what Rauk does in any case; any other value is refused. docs/sql.md lists them, and names the
 //! variables whose values are kept without an effect because nothing that a client sees depends on them.
@@ -8,7 +9,7 @@ use crate::expr::check_gtid_set;
 use crate::session::ddl::options::is_engine;
 use crate::session::errors;
 use rauk_types::error::codes;
-use rauk_types::{MysqlError, Value};
+use rauk_types::{MysqlError, Value, size};
 
 const KEPT: &[(&str, &[&str])] = &[
     ("authentication_policy", &["*,,"]),
@@ -42,6 +43,8 @@ const KEPT: &[(&str, &[&str])] = &[
     ("use_secondary_engine", &["ON", "OFF"]),
 ];
 
+pub const MEMORY_LIMIT: &str = "rauk_memory_limit";
+
 /// ER_CANT_SET_GTID_NEXT_TO_GTID_WHEN_GTID_MODE_IS_OFF.
 const NO_GTID: u16 = 1781;
 
@@ -65,6 +68,17 @@ pub fn check(variable: &Variable, value: &Value, started: &Value) -> Result<(), 
         true => Ok(()),
         false => Err(errors::not_supported(&format!("{name} = {shown}"))),
     }
+}
+
+/// Error 1231 for a memory limit above what the process can have: the system would end it before the limit is reached.
+pub fn check_memory(variable: &Variable, value: &Value, available: u64) -> Result<(), MysqlError> {
+    let (MEMORY_LIMIT, Value::UInt(bytes)) = (variable.name, value) else { return Ok(()) };
+    if *bytes <= available {
+        return Ok(());
+    }
+    let MysqlError { code, message, .. } = errors::wrong_value(variable.name, &bytes.to_string());
+    let most = size::show(available);
+    Err(MysqlError::new(code, format!("{message}: this machine, or its control group, has {most} of memory")))
 }
 
 #[cfg(test)]

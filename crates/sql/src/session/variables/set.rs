@@ -18,7 +18,7 @@ use crate::session::{charset, errors};
 use rauk_node::{Isolation, NodeError};
 use rauk_types::error::codes;
 use rauk_types::result::Completion;
-use rauk_types::{Charset, Collation, MysqlError, Value};
+use rauk_types::{Charset, Collation, MysqlError, Value, size};
 
 /// ER_VAR_DOES_NOT_EXIST.
 const NOT_PERSISTED: u16 = 3615;
@@ -149,6 +149,7 @@ impl Session {
             self.may_be_read_only(variable, &checked)?;
             self.may_be_mandatory(variable, &checked)?;
             self.may_end_restrictions(variable, &checked)?;
+            self.judge_memory_limit(variable, &checked)?;
             if scope == Scope::Persist && [REPLICAS, REPLACE_AFTER, MEMORY_RETURN].contains(&variable.name) {
                 let text = format!("{} is kept by the cluster in any case; use SET GLOBAL", variable.name);
                 return Err(MysqlError::new(codes::WRONG_VALUE_FOR_VAR, text));
@@ -201,6 +202,27 @@ impl Session {
         let (MANDATORY_ROLES, Value::Str(text)) = (variable.name, value) else { return Ok(()) };
         self.require_any(Privileges::SUPER.with(Privileges::ROLE_ADMIN), "SUPER or ROLE_ADMIN")?;
         crate::parse::role_list(text).map(drop).map_err(|_| errors::wrong_value(variable.name, text))
+    }
+
+    /// Error 1231 for a memory limit above the machine's memory. One below what is stored is allowed, since deletes go on
+    /// and replicas move away, and leaves a warning.
+    fn judge_memory_limit(&mut self, variable: &Variable, value: &Value) -> Result<(), MysqlError> {
+        let database = &self.engine.database;
+        refused::check_memory(variable, value, database.memory_available())?;
+        let used = database.memory_used();
+        if let (refused::MEMORY_LIMIT, Value::UInt(bytes)) = (variable.name, value)
+            && *bytes < used
+        {
+            let text = format!(
+                "{} of rows and indexes are stored here, and the memory limit is {} now: writes are refused until rows \
+                 are deleted or the limit is at least {}",
+                size::show(used),
+                size::show(*bytes),
+                size::show_enough(used + used / 10)
+            );
+            self.push_warning(WarningLevel::Warning, codes::UNKNOWN_ERROR, text);
+        }
+        Ok(())
     }
 
     /// Error 1192 for who makes the server read only within a transaction of its own.
