@@ -8,7 +8,7 @@ use crate::ends::Ends;
 use crate::error::NodeError;
 use crate::executor::{Class, Guarded};
 use crate::locks::waits::Waits;
-use crate::member::chronicle::Chronicle;
+use crate::member::event_log::EventLog;
 use crate::member::processes::Processes;
 use crate::member::{self, Cluster};
 use crate::names::Names;
@@ -74,7 +74,7 @@ pub struct Node {
     /// How full memory is.
     pub pressure: Pressure,
     /// What has happened, for the operator.
-    pub chronicle: Chronicle,
+    pub event_log: EventLog,
     /// When it was opened.
     pub opened: std::time::Duration,
     /// Reads the programs of other nodes' scans.
@@ -134,7 +134,7 @@ impl Node {
             temporary_tables: AtomicU32::new(0),
             stopping: AtomicBool::new(false),
             pressure: Pressure::default(),
-            chronicle: Chronicle::default(),
+            event_log: EventLog::default(),
             sessions: Sessions::default(),
             search: deadlock::Search::default(),
             evaluator: OnceLock::new(),

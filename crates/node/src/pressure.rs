@@ -15,7 +15,7 @@
 //! Left out: a forecast of when memory is full. It would be wrong whenever a load begins or ends.
 
 use crate::database::Database;
-use crate::member::chronicle::Level;
+use crate::member::event_log::Level;
 use crate::member::room::NEARLY_FULL;
 use crate::node::Node;
 use parking_lot::Mutex;
@@ -129,7 +129,7 @@ pub fn look(node: &Arc<Node>) {
     };
     let me = node.cluster().map_or(NodeId(1), |cluster| cluster.me().node);
     let tables = if tables.is_empty() { tables } else { format!("; {tables}") };
-    node.chronicle.note(me, level, format!("memory pressure is {colour}: {percent} % of {limit} are used{tables}"));
+    node.event_log.note(me, level, format!("memory pressure is {colour}: {percent} % of {limit} are used{tables}"));
 }
 
 /// What all tables hold now; index tables count with their tables.

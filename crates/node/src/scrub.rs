@@ -13,7 +13,7 @@
 
 use crate::database::Database;
 use crate::executor::Class;
-use crate::member::chronicle::Level;
+use crate::member::event_log::Level;
 use crate::node::Node;
 use rauk_kernel::{Partition, Scrubbed};
 use rauk_types::{NodeId, TableId};
@@ -82,7 +82,7 @@ fn on_damage(node: &Arc<Node>, partition: u16, table: TableId) {
         table.0
     );
     let me = node.cluster().map_or(NodeId(1), |cluster| cluster.me().node);
-    node.chronicle.note(me, Level::Error, what);
+    node.event_log.note(me, Level::Error, what);
     if let Some(cluster) = node.cluster() {
         cluster.on_damage(node, partition, table);
     }

@@ -168,7 +168,7 @@ fn the_wall_clock_decides_nothing() {
     }
     let known = [
         // When something happened, for people.
-        "crates/node/src/member/chronicle.rs",
+        "crates/node/src/member/event_log.rs",
         // The time of day that defaults of columns are filled with, for native clients.
         "crates/node/src/native/mod.rs",
         // NOW() and its family.

@@ -17,7 +17,7 @@ pub mod background;
 
 use crate::error::NodeError;
 use crate::executor::Class;
-use crate::member::chronicle::Level;
+use crate::member::event_log::Level;
 use crate::node::Node;
 use crate::table::counter::hidden_counter;
 use rauk_kernel::RowId;
@@ -59,7 +59,7 @@ pub async fn run(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
         Ok(()) => node.registry.checkpoints.fetch_add(1, Ordering::Relaxed),
         Err(error) => {
             let me = node.cluster().map_or(NodeId(1), |c| c.me().node);
-            node.chronicle.note(me, Level::Error, format!("a checkpoint failed: {error}"));
+            node.event_log.note(me, Level::Error, format!("a checkpoint failed: {error}"));
             let kept = node.manifest.lock().checkpoint;
             // What an unfinished attempt left goes; if that fails too, the next success removes it.
             let _ = files::remove_others(&node.disk, kept);

@@ -21,7 +21,7 @@
 //! Whatever is found is an error in the log and among the events, and is counted.
 
 use super::Cluster;
-use super::chronicle::Level;
+use super::event_log::Level;
 use super::rows::RowStep;
 use super::signal::Signal;
 use super::slot::{Action, Context, Slot, State};
@@ -267,7 +267,7 @@ impl Cluster {
             Level::Error => tracing::error!(group, partition, "{what}"),
             _ => tracing::info!(group, partition, "{what}"),
         }
-        node.chronicle.note(self.me.node, level, what);
+        node.event_log.note(self.me.node, level, what);
     }
 
     /// The newest comparison of a partition that has found all equal, while this process leads it.

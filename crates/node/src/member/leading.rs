@@ -237,7 +237,7 @@ impl Cluster {
         if let Some(node) = self.node.upgrade() {
             // The first state that it sees is not what happened.
             if old.index > 0 {
-                node.chronicle.on_group(&old, group);
+                node.event_log.on_group(&old, group);
             }
             for (number, state) in (0..).zip(&group.replication_groups) {
                 let before = old.replication_group(GroupId(number));

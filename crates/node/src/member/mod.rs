@@ -16,7 +16,7 @@
 //! | `opening` | a process takes its place |
 //! | [`network`], [`signal`], `peers` | messages, questions and answers |
 //! | [`hooks`] | what the simulator watches and can switch off |
-//! | [`report`], [`chronicle`] | what a node tells of itself; what has happened |
+//! | [`report`], [`event_log`] | what a node tells of itself; what has happened |
 //! | `room` | memory that runs out on one node of several |
 //! | `orphaned` | memory of groups that are others' now |
 //! | `statistics` | how many rows tables have, over all nodes |
@@ -32,7 +32,6 @@
 mod alone;
 mod answering;
 pub mod catalog;
-pub mod chronicle;
 pub mod chunks;
 pub mod commit;
 pub mod comparing;
@@ -40,6 +39,7 @@ pub mod counters;
 mod cutting;
 pub mod dump;
 mod effects;
+pub mod event_log;
 pub mod events;
 mod flushing;
 pub mod group_rows;
@@ -70,8 +70,8 @@ use crate::node::Node;
 use crate::ops::wire::{Failure, OpAnswer};
 use crate::runtime::{BoxFuture, Runtime};
 use catalog::CatalogState;
-use chronicle::Level;
 use cutting::Cuts;
+use event_log::Level;
 use events::Event;
 use flushing::Flushing;
 use group_rows::GroupRows;
@@ -705,7 +705,7 @@ impl Cluster {
                     Level::Error => tracing::error!(node, group = number, "{what}"),
                 }
                 if let Some(node) = self.node.upgrade() {
-                    node.chronicle.note(self.me.node, level, format!("group {number}: {what}"));
+                    node.event_log.note(self.me.node, level, format!("group {number}: {what}"));
                 }
             }
         }
@@ -718,7 +718,7 @@ impl Cluster {
             return;
         }
         tracing::error!(node = self.me.node.0, "{what}");
-        node.chronicle.note(self.me.node, Level::Error, what.clone());
+        node.event_log.note(self.me.node, Level::Error, what.clone());
         if self.replicated {
             // Where memory counts, no process leads with what its directory has: without the note of a fenced process the next one keeps no place.
             self.close();

@@ -1,10 +1,10 @@
 //! What a node tells of itself to whoever asks, and what all nodes tell: for system tables, metrics and status.
 //!
 //! A report is made from what is there at the moment; nothing waits for it. The nodes of a cluster are asked at the same time and have [`PATIENCE`] to answer: one that does not is left out, and
-//! that is noted in the chronicle. A node that is alone gives a report of itself in the same form, as node 1.
+//! that is noted in the event log. A node that is alone gives a report of itself in the same form, as node 1.
 
-use super::chronicle::{Happened, Level};
 use super::comparing::ComparedReport;
+use super::event_log::{Level, LoggedEvent};
 use super::signal::Signal;
 use crate::Database;
 use crate::node::Node;
@@ -54,7 +54,7 @@ pub struct Report {
     pub transactions: Vec<TransactionReport>,
     pub locks: Vec<LockReport>,
     pub tables: Vec<TableReport>,
-    pub events: Vec<Happened>,
+    pub events: Vec<LoggedEvent>,
 }
 
 /// A partition as one replica sees it.
@@ -209,7 +209,7 @@ pub fn make(node: &Arc<Node>, wanted: Wanted) -> Report {
                 });
             }
         }
-        Wanted::Events => report.events = node.chronicle.list(),
+        Wanted::Events => report.events = node.event_log.list(),
     }
     report
 }
@@ -309,7 +309,7 @@ impl Database {
         let told = group.nodes.iter().zip(answers).map(|((id, state), report)| {
             if report.is_none() && state.life == Life::Up {
                 let text = format!("node {} did not answer within {} ms", id.0, PATIENCE.as_millis());
-                self.node.chronicle.note(*id, Level::Warning, text);
+                self.node.event_log.note(*id, Level::Warning, text);
             }
             Told {
                 node: *id,
@@ -329,6 +329,6 @@ impl Database {
     /// Something for the cluster's log.
     pub fn note(&self, level: Level, what: impl Into<String>) {
         let node = self.node.cluster().map_or(NodeId(1), |c| c.me().node);
-        self.node.chronicle.note(node, level, what);
+        self.node.event_log.note(node, level, what);
     }
 }

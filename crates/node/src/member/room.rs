@@ -15,7 +15,7 @@
 //! What is left out: a limit for all nodes together, and moving partitions to where there is room.
 
 use super::Cluster;
-use super::chronicle::Level;
+use super::event_log::Level;
 use super::rows::RowStep;
 use super::signal::Signal;
 use super::slot::{Action, Context, Slot, State};

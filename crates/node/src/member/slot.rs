@@ -28,9 +28,9 @@ mod tests;
 pub use requests::{Collected, Refused};
 use stopping::{Halt, stopped};
 
-use super::chronicle::Level;
 use super::comparing::Asked;
 use super::cutting::Cutting;
+use super::event_log::Level;
 use super::events::Event;
 use super::group_rows::{GroupRows, Parts, copied};
 use super::hooks::Safeguards;

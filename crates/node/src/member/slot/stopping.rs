@@ -16,7 +16,7 @@ use super::{Action, Context, Slot, State};
 use crate::Database;
 use crate::error::NodeError;
 use crate::member::Cluster;
-use crate::member::chronicle::Level;
+use crate::member::event_log::Level;
 use crate::member::rows::RowStep;
 use crate::member::signal::Signal;
 use crate::node::Node;

@@ -6,7 +6,7 @@
 use super::{Definition, Hints, Rows, datetime, s, u, yes};
 use crate::session::engine::VERSION;
 use crate::session::lookup::Viewer;
-use rauk_node::member::chronicle::merge;
+use rauk_node::member::event_log::merge;
 use rauk_node::member::report::{Told, Wanted};
 use rauk_node::pressure::colour;
 use rauk_types::{NodeId, Value};
@@ -219,7 +219,7 @@ fn memory(viewer: &Viewer, told: &[Told]) -> Rows {
 /// The cluster's log as all nodes remember it, oldest first.
 fn events(_: &Viewer, told: &[Told]) -> Rows {
     let rings = told.iter().filter_map(|t| Some(t.report.as_ref()?.events.clone()));
-    let row = |h: rauk_node::member::chronicle::Happened| {
+    let row = |h: rauk_node::member::event_log::LoggedEvent| {
         vec![datetime(i64::try_from(h.time).unwrap_or(0)), u(h.node.0), s(h.level.name()), s(h.what)]
     };
     Ok(merge(rings).into_iter().map(row).collect())

@@ -1,8 +1,9 @@
-//! The cluster's log as a node remembers it: the last things that happened, for its operator.
+//! The event log: the last things that happened on a node and in its cluster, for the operator.
 //!
-//! A bounded ring of (time, node, level, what). What the manage group decides every process hears of, in the same order, and every one notes it in the same words; such an entry carries the group's
-//! index, so that who looks at all nodes' rings together shows it once ([`merge`]), and it is still there when some of the nodes are not. The times are the system clock's, for people only: nothing is decided
-//! by them, and each node has its own.
+//! It is a bounded ring of (time, node, level, text). Every process hears of the decisions of the control plane in the
+//! same order, and notes them in the same words. Such an entry carries the index of the decision. So the event logs of
+//! all nodes together show it once ([`merge`]), also when some nodes are down. The times are the system clock's, for
+//! people only: nothing is decided by them, and each node has its own.
 
 use parking_lot::Mutex;
 use rauk_manage::group::{Group, Life, ReplicationGroup};
@@ -32,7 +33,7 @@ impl Level {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Happened {
+pub struct LoggedEvent {
     /// Microseconds since 1970 UTC, by the clock of the node that noted it.
     pub time: u64,
     /// Whom it concerns.
@@ -44,47 +45,47 @@ pub struct Happened {
 }
 
 #[derive(Default)]
-pub struct Chronicle {
-    ring: Mutex<VecDeque<Happened>>,
+pub struct EventLog {
+    ring: Mutex<VecDeque<LoggedEvent>>,
 }
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
-impl Chronicle {
-    fn push(&self, happened: Happened) {
+impl EventLog {
+    fn push(&self, event: LoggedEvent) {
         let mut ring = self.ring.lock();
         if ring.len() == MOST {
             ring.pop_front();
         }
-        ring.push_back(happened);
+        ring.push_back(event);
     }
 
     /// Something that this node alone knows of.
     pub fn note(&self, node: NodeId, level: Level, what: impl Into<String>) {
-        self.push(Happened { time: now(), node, level, what: what.into(), change: None });
+        self.push(LoggedEvent { time: now(), node, level, what: what.into(), change: None });
     }
 
     /// The group has changed.
     pub fn on_group(&self, before: &Group, after: &Group) {
         let time = now();
         for (part, (node, level, what)) in (0..).zip(changes(before, after)) {
-            self.push(Happened { time, node, level, what, change: Some((after.index, part)) });
+            self.push(LoggedEvent { time, node, level, what, change: Some((after.index, part)) });
         }
     }
 
-    pub fn list(&self) -> Vec<Happened> {
+    pub fn list(&self) -> Vec<LoggedEvent> {
         self.ring.lock().iter().cloned().collect()
     }
 }
 
 /// The rings of several nodes as one, oldest first; what all of them noted stands there once, with the time at which the first noted it.
-pub fn merge(rings: impl IntoIterator<Item = Vec<Happened>>) -> Vec<Happened> {
-    let mut all: Vec<Happened> = rings.into_iter().flatten().collect();
+pub fn merge(rings: impl IntoIterator<Item = Vec<LoggedEvent>>) -> Vec<LoggedEvent> {
+    let mut all: Vec<LoggedEvent> = rings.into_iter().flatten().collect();
     all.sort_by(|a, b| (a.time, a.node, &a.what).cmp(&(b.time, b.node, &b.what)));
     let mut seen = BTreeSet::new();
-    all.retain(|happened| happened.change.is_none_or(|change| seen.insert((change, happened.what.clone()))));
+    all.retain(|event| event.change.is_none_or(|change| seen.insert((change, event.what.clone()))));
     all
 }
 
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn what_happened_is_told_in_words_and_once() {
-        let (one, other) = (Chronicle::default(), Chronicle::default());
+        let (one, other) = (EventLog::default(), EventLog::default());
         let mut group = group();
         let member = Member { node: NodeId(1), process: ProcessId(1) };
         let placed = vec![NodeId(1)];
@@ -253,11 +254,11 @@ mod tests {
 
     #[test]
     fn the_ring_is_bounded() {
-        let chronicle = Chronicle::default();
+        let event_log = EventLog::default();
         for number in 0..MOST + 10 {
-            chronicle.note(NodeId(1), Level::Info, number.to_string());
+            event_log.note(NodeId(1), Level::Info, number.to_string());
         }
-        let list = chronicle.list();
+        let list = event_log.list();
         assert_eq!((list.len(), list[0].what.as_str()), (MOST, "10"));
     }
 }
