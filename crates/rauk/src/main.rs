@@ -16,6 +16,7 @@ mod native;
 mod out;
 mod packaging;
 mod shell;
+mod size;
 mod start;
 mod status;
 
@@ -40,6 +41,7 @@ fn command() -> Command {
         .subcommand(cluster::local::command())
         .subcommand(status::command())
         .subcommand(check_disk::command())
+        .subcommand(size::command())
         .subcommand(shell::command())
         .subcommand(import::command())
         .subcommand(export::command())
@@ -169,6 +171,7 @@ fn main() -> ExitCode {
         Some(("cluster", arguments)) => cluster::local::run(arguments),
         Some(("status", arguments)) => status::run(arguments),
         Some(("check-disk", arguments)) => check_disk::run(arguments),
+        Some(("size", arguments)) => size::run(arguments),
         Some(("demo", arguments)) => settings(arguments).and_then(|settings| demo::run(&settings)),
         Some(("sql", arguments)) => return ended(shell::run(arguments)),
         Some(("import", arguments)) => import::run(arguments),

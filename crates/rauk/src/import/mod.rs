@@ -21,7 +21,7 @@ mod files;
 mod json;
 pub mod literal;
 mod load;
-mod migrate;
+pub mod migrate;
 pub mod options;
 mod progress;
 mod records;

@@ -30,3 +30,4 @@ mod partitioned;
 mod process;
 mod root_password;
 mod shell;
+mod size;

@@ -138,7 +138,7 @@ impl DumpCheck {
 }
 
 /// The first words, in capitals, without comments that a dump puts around them (`/*!40101 SET …`).
-fn words(text: &str) -> Vec<String> {
+pub fn words(text: &str) -> Vec<String> {
     let begin = text.trim_start();
     let begin = begin.strip_prefix("/*!").map_or(begin, |rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
     begin.split_whitespace().take(4).map(str::to_uppercase).collect()

@@ -15,12 +15,12 @@
 
 pub mod check;
 pub mod dump;
+pub mod scratch;
 
 mod accounts;
 mod findings;
 mod rows;
 mod schema;
-mod scratch;
 mod source;
 
 use super::options::Options;

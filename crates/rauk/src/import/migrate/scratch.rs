@@ -1,5 +1,5 @@
-//! A server of this program for the time of a check: in a temporary directory, on a free port of the loopback interface,
-//! removed at the end, also when the check is interrupted.
+//! A server of this program for the time of a check (`rauk import --check`) or a measurement (`rauk size`): in a temporary
+//! directory, on a free port of the loopback interface, removed at the end, also when the run is interrupted.
 //!
 //! What it says of a statement is what a server of this version says; the server that is imported into is not touched.
 
@@ -17,6 +17,11 @@ pub struct Scratch {
 
 impl Scratch {
     pub fn start() -> Result<Scratch, String> {
+        Scratch::start_with(&[])
+    }
+
+    /// With more flags of `rauk start`.
+    pub fn start_with(flags: &[&str]) -> Result<Scratch, String> {
         let directory = process::temporary_directory_in(&std::env::temp_dir(), "rauk-check")?;
         process::end_with_this_process();
         let program = std::env::current_exe().map_err(|e| format!("cannot find this program: {e}"))?;
@@ -31,6 +36,7 @@ impl Scratch {
             .arg(directory.path().join("data"))
             .args(["--mysql-port", "0", "--http-port", "0", "--native-port", "0", "--durability", "relaxed"])
             .args(["--log-level", "error"])
+            .args(flags)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
