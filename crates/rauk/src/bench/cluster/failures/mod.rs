@@ -36,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const CALM: Duration = Duration::from_millis(1500);
 const AFTER: Duration = Duration::from_millis(500);
 const GOAL: Duration = Duration::from_millis(500);
-const GOAL_OF_LEADER: Duration = Duration::from_millis(1500);
+const GOAL_OF_LEADER: Duration = Duration::from_millis(700);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
