@@ -6,6 +6,7 @@
 //! | this one | a term of leadership: grants leases, says who is down, names primaries |
 //! | [`lease`] | the holder's side of a lease |
 //! | [`placement`] | where groups are to be |
+//! | `followed` | a leader without a majority takes nobody for gone |
 //! | `timestamps` | numbers for snapshots |
 //!
 //! # A term
@@ -34,6 +35,9 @@
 //! A leader that was not run itself for a while (a machine that stood still, [`Leader::on_tick`] not called for [`FRESH`]) has heard nobody, and what they have said waits to be read. Before it takes anybody for gone it listens for
 //! as long as four heartbeats take: one more than somebody counts as heard of whom an old word was waiting. Who counts as heard lately, and whose lease holds, is not changed by that: nobody was heard. One that is called so late again and again does so for no longer than [`SLOW`], else it would never
 //! take anybody for gone.
+//!
+//! Nor does a leader mark anybody down whom it could not have granted a lease, since no majority followed it
+//! ([`followed`]).
 //!
 //! # Primaries
 //! A group without a primary gets an in-sync member (or a doubtful one that may lead, [`ReplicationGroup::may_lead`])
@@ -68,6 +72,7 @@
 //! passed: proposals may be lost, and all of them may come twice. Call it every 10–20 ms, and at once when the control
 //! plane has changed: after `Expire` the next call has the new primaries.
 
+mod followed;
 pub mod lease;
 pub mod placement;
 mod timestamps;
@@ -78,6 +83,7 @@ mod tests;
 pub use lease::Lease;
 
 use crate::group::{Group, GroupCommand, Leaving, Life, NodeState, ReplicationGroup, RoleKind};
+use followed::Followed;
 use placement::DataNodes;
 use rauk_types::{GroupId, Member, NodeId, ProcessId, Timestamp, View};
 use std::collections::{BTreeMap, BTreeSet};
@@ -137,6 +143,7 @@ pub struct Leader {
     began: Duration,
     /// When the newest round began in which a majority has followed this leader.
     confirmed: Option<Duration>,
+    followed: Followed,
     /// The last call of [`Leader::on_tick`].
     ticked: Duration,
     /// The first and the last of the late calls that have come one after another.
@@ -173,6 +180,7 @@ impl Leader {
             own,
             began: now,
             confirmed: None,
+            followed: Followed::default(),
             ticked: now,
             late: None,
             leases: BTreeMap::new(),
@@ -226,6 +234,9 @@ impl Leader {
     pub fn on_tick(&mut self, now: Duration, group: &Group) -> Vec<GroupCommand> {
         let mut out = Vec::new();
         self.notice_pause(now);
+        if let Some(confirmed) = self.confirmed {
+            self.followed.look(now, confirmed);
+        }
         if group.term > self.term {
             return out;
         }
@@ -344,7 +355,7 @@ impl Leader {
     }
 
     fn end_leases(&mut self, now: Duration, group: &Group, out: &mut Vec<GroupCommand>) {
-        if !self.settled(now) || self.listens(now) {
+        if !self.settled(now) || self.listens(now) || self.followed.waits(now) {
             return;
         }
         let has_ended = |member: &Member| {

@@ -86,6 +86,8 @@ const FOUND: &[(&str, u64)] = &[
     ("schemas", 16),
     // A new form of a table was given up and dropped. The chunks of who had written in it stood, and were counted from zero again.
     ("schemas", 480),
+    // A leader that had been without a majority gave up all who had asked it meanwhile, when it was followed again.
+    ("cuts", 20),
 ];
 
 #[test]

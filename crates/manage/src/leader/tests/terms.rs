@@ -81,6 +81,31 @@ fn a_new_leader_waits_one_lease_and_no_longer() {
     assert_eq!(expired(&steady(&mut leader, ms(1400), &group)), [members[0], members[1]]);
 }
 
+/// A leader that was followed by nobody for a while has granted nothing meanwhile: that is no reason to give up those who
+/// have asked.
+#[test]
+fn a_leader_without_a_majority_gives_nobody_up() {
+    let (mut group, members) = group_of(3);
+    let mut leader = begin(&mut group, ms(0), 1);
+    let mut given_up = Vec::new();
+    for now in (0..4_000).step_by(10) {
+        // The second process ends while no majority follows, from 1 s to 2 s.
+        let is_followed = !(1_000..2_000).contains(&now);
+        for (at, member) in members.iter().enumerate().filter(|_| is_followed && now % 50 == 0) {
+            if at != 1 || now < 1_500 {
+                leader.on_confirmed(ms(now));
+                assert_eq!(leader.on_heartbeat(ms(now), *member, &group), Heard::Granted);
+            }
+        }
+        let ended = expired(&steady(&mut leader, ms(now), &group));
+        given_up.extend(ended.iter().map(|member| (now, *member)));
+        if !ended.is_empty() {
+            run(&mut group, GroupCommand::Expire { term: 1, members: ended });
+        }
+    }
+    assert!(matches!(given_up[..], [(2_100..2_300, member)] if member == members[1]), "{given_up:?}");
+}
+
 #[test]
 fn who_was_given_up_is_granted_nothing_more() {
     let (mut group, members) = group_of(1);
