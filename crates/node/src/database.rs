@@ -9,6 +9,7 @@ use crate::member::chunks::{CHUNK_BYTES, STANDING_CHUNK_BYTES, UNSTABLE_BYTES};
 use crate::member::comparing::COMPARE_EVERY;
 use crate::node::Node;
 use crate::recovery;
+use crate::recovery::progress::RecoveryProgress;
 use crate::runtime::Runtime;
 use crate::scan::pushdown::Evaluator;
 use crate::scrub::SCRUB_REST;
@@ -77,6 +78,8 @@ pub struct Config {
     pub compare_every: Duration,
     /// The walk over all stored rows rests so long before it begins again.
     pub scrub_rest: Duration,
+    /// Tells how far the recovery is that opens the database.
+    pub recovery: Arc<RecoveryProgress>,
 }
 
 impl Default for Config {
@@ -97,6 +100,7 @@ impl Default for Config {
             end_slice: END_SLICE,
             compare_every: COMPARE_EVERY,
             scrub_rest: SCRUB_REST,
+            recovery: Arc::default(),
         }
     }
 }

@@ -56,6 +56,7 @@ pub use ops::change::{NewRow, RowChange};
 pub use rauk_kernel::{HeldLock, HeldMode, HeldOn, RowId};
 pub use rauk_manage::SettingChange;
 pub use rauk_manage::histograms::TableHistograms;
+pub use recovery::progress::{RecoveryProgress, RecoveryState, RecoveryStep};
 pub use runtime::Runtime;
 pub use runtime::threads::{Threads, block_on};
 pub use scan::pushdown::{CountPushdown, Evaluator, Fate, FilterPushdown, MAX_PROGRAM, Pushdown, RowProgram};

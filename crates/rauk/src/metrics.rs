@@ -2,6 +2,7 @@
 
 use crate::backend::Backend;
 use crate::cluster::member::Member;
+use crate::start::opening::{Opening, seconds};
 use crate::start::services::Services;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -27,6 +28,7 @@ struct Clients {
 
 struct Source {
     database: Database,
+    opening: Arc<Opening>,
     /// Of a node that serves clients.
     clients: Option<Clients>,
     /// Of a member of a cluster.
@@ -39,14 +41,69 @@ impl std::fmt::Debug for Source {
     }
 }
 
-pub fn registry(database: &Database, services: Option<&Services>, member: Option<Arc<Member>>) -> Registry {
+/// Of a node that does not serve yet.
+struct Start(Arc<Opening>);
+
+impl std::fmt::Debug for Start {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Start")
+    }
+}
+
+impl Collector for Start {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let state = self.0.state();
+        let percent = state.map_or(0, |state| u64::from(state.percent));
+        let left = state.and_then(|state| state.left).map_or(0, seconds);
+        encode_start(&mut encoder, &self.0, [1, percent, left])?;
+        gauges(
+            &mut encoder,
+            &[
+                ("recovery_rows", "Rows and changes that recovery has read", state.map_or(0, |state| state.rows)),
+                ("start_elapsed_seconds", "Seconds since this process began to open", self.0.elapsed().as_secs()),
+            ],
+        )
+    }
+}
+
+/// What a node shows that opens and one that serves: 1 while it opens, per cent, seconds left.
+fn encode_start(
+    encoder: &mut DescriptorEncoder<'_>,
+    opening: &Opening,
+    [opens, percent, left]: [u64; 3],
+) -> Result<(), std::fmt::Error> {
+    gauges(
+        encoder,
+        &[
+            ("recovering", "1: this node opens its data directory and does not serve yet", opens),
+            ("recovery_percent", "How far recovery is", percent),
+            ("recovery_left_seconds", "Estimate of the time that recovery still takes; 0: not known, or none", left),
+        ],
+    )?;
+    let help = "MySQL clients refused with error 1053 because this node did not serve yet";
+    counters(encoder, &[("connections_refused_while_starting", help, opening.refused())])
+}
+
+/// Of a node that does not serve yet.
+pub fn opening(opening: Arc<Opening>) -> Registry {
+    let mut registry = Registry::with_prefix("rauk");
+    registry.register_collector(Box::new(Start(opening)));
+    registry
+}
+
+pub fn registry(
+    database: &Database,
+    services: Option<&Services>,
+    member: Option<Arc<Member>>,
+    opening: Arc<Opening>,
+) -> Registry {
     let mut registry = Registry::with_prefix("rauk");
     let clients = services.map(|services| Clients {
         server: services.server.clone(),
         service: services.native.service.clone(),
         transporter: services.native.transporter.clone(),
     });
-    registry.register_collector(Box::new(Source { database: database.clone(), clients, member }));
+    registry.register_collector(Box::new(Source { database: database.clone(), opening, clients, member }));
     registry
 }
 
@@ -85,6 +142,7 @@ fn gauge_family<const N: usize>(
 
 impl Collector for Source {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        encode_start(&mut encoder, &self.opening, [0, 100, 0])?;
         self.node(&mut encoder)?;
         if let Some(clients) = &self.clients {
             clients.encode(&mut encoder)?;

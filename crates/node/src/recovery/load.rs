@@ -60,6 +60,7 @@ fn load_some(reader: &mut CheckpointReader, shared: &Shared, partition: usize) -
     let mut target = shared.partitions[partition].lock();
     let mut rows = 0;
     let mut ended = false;
+    let (mut counted_bytes, mut counted_rows) = (reader.progress().0, 0);
     while rows < ROUND_ROWS {
         let Some(row) = reader.next()? else {
             ended = true;
@@ -71,7 +72,14 @@ fn load_some(reader: &mut CheckpointReader, shared: &Shared, partition: usize) -
                 .map_err(|stop| broken(&format!("{stop:?}")))?;
             rows += 1;
         }
+        // A block more has been read.
+        let bytes = reader.progress().0;
+        if bytes > counted_bytes {
+            shared.progress.checkpoint_read(bytes - counted_bytes, rows - counted_rows);
+            (counted_bytes, counted_rows) = (bytes, rows);
+        }
     }
+    shared.progress.checkpoint_read(reader.progress().0 - counted_bytes, rows - counted_rows);
     shared.rows.fetch_add(rows, Ordering::Relaxed);
     Ok(!ended)
 }

@@ -11,6 +11,7 @@ pub mod adopt;
 pub mod fitting;
 mod load;
 pub mod member;
+pub mod progress;
 mod replay;
 pub mod writes;
 
@@ -23,6 +24,7 @@ use crate::table::parts::physical;
 use crate::table::{TableInfo, TableShared};
 use fitting::Fitting;
 use parking_lot::Mutex;
+use progress::{RecoveryProgress, RecoveryStep};
 use rauk_kernel::{MemoryBudget, Partition};
 use rauk_log::{DatabaseId, Disk, Manifest, RedoLog, RedoOptions, RedoReader, Superblocks, fault};
 use rauk_manage::{CatalogStore, Command};
@@ -39,9 +41,20 @@ struct Shared {
     rows: AtomicU64,
     failed: Mutex<Option<NodeError>>,
     fitting: Fitting,
+    progress: Arc<RecoveryProgress>,
 }
 
 impl Shared {
+    /// From here on its progress is counted.
+    fn begin(&self, manifest: &Manifest, superblocks: &Superblocks, runtime: &dyn Runtime) {
+        let checkpoint = match manifest.checkpoint {
+            0 => 0,
+            _ => manifest.files.iter().map(|file| file.bytes).sum(),
+        };
+        let redo = superblocks.claims().redo.0.saturating_sub(manifest.redo_start.0);
+        self.progress.begin(runtime.now(), checkpoint, redo, self.partitions.len() as u64);
+    }
+
     fn fail(&self, error: NodeError) {
         self.failed.lock().get_or_insert(error);
     }
@@ -156,7 +169,9 @@ fn read_alone(
         rows: AtomicU64::new(0),
         failed: Mutex::new(None),
         fitting,
+        progress: config.recovery.clone(),
     });
+    shared.begin(&manifest, &superblocks, runtime);
     let mut counters: FxHashMap<TableId, u64> = manifest.counters.iter().copied().collect();
 
     load::checkpoint(disk, &manifest, runtime, &shared, progress)?;
@@ -166,10 +181,14 @@ fn read_alone(
     replay::redo(&mut reader, runtime, &shared, streams, &mut counters, progress)?;
     warn_of_doubtful_end(&reader);
     // In memory only, and the last that the rows need: with it the directory either fits or is left as it is.
+    shared.progress.enter(RecoveryStep::Indexes);
     for_each_partition(runtime, &shared, |shared, partition| {
-        shared.partitions[partition].lock().finish_restore().map_err(|stop| broken(&format!("{stop:?}")))
+        shared.partitions[partition].lock().finish_restore().map_err(|stop| broken(&format!("{stop:?}")))?;
+        shared.progress.partition_filled();
+        Ok(())
     })?;
     shared.fitting.check_limit()?;
+    shared.progress.enter(RecoveryStep::None);
     // Everything was read and is as it should be: from here on the directory is changed.
     catalog.settle()?;
     let log = reader.into_log(manifest.last_time)?;

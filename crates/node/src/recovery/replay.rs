@@ -1,5 +1,6 @@
 //! Replaying the redo log: read and taken apart in order by one thread, installed by all, partition by partition.
 
+use super::progress::RecoveryStep;
 use super::{Shared, Streams, broken, for_each_partition};
 use crate::error::NodeError;
 use crate::runtime::Runtime;
@@ -49,15 +50,17 @@ pub(super) fn redo(
     counters: &mut FxHashMap<TableId, u64>,
     progress: &dyn Fn(&str),
 ) -> Result<(), NodeError> {
+    shared.progress.enter(RecoveryStep::RedoLog);
     loop {
         let (round, ended) = read_round(reader, shared, streams, counters)?;
         for_each_partition(runtime, shared, move |shared, partition| install(shared, partition, &round))?;
         shared.fitting.check_available()?;
+        let (done, all) = reader.progress();
+        let rows = shared.rows.load(Ordering::Relaxed);
+        shared.progress.redo_replayed(done, rows);
         if ended {
             return Ok(());
         }
-        let (done, all) = reader.progress();
-        let rows = shared.rows.load(Ordering::Relaxed);
         progress(&format!("replaying the redo log: {rows} rows and changes, {} %", done * 100 / all.max(1)));
     }
 }

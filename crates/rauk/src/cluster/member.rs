@@ -2,7 +2,7 @@
 //!
 //! # Order at the start
 //! The directory says who it is, or is made somebody ([`super::directory`]); the cluster port is opened; the manage group is founded, joined, or told where this node is now; then the node takes its
-//! place in it ([`Database::open_member`]). Nothing listens for clients before that.
+//! place in it ([`Database::open_member`]). Clients are served after that; MySQL clients that come before are told so ([`crate::start::opening`]).
 //!
 //! The directory of a node alone founds a cluster that begins with its tables ([`rauk_node::recovery::adopt`]). It is
 //! read before anything is written, so that one which cannot be read stays what it is.
@@ -21,6 +21,7 @@ use super::directory::{Directory, MemberFile, SECRET_FILE, inspect, is_alone};
 use super::settings::{DEFAULT_REPLICAS, role_names, with_port};
 use super::transport::{Door, Links};
 use crate::config::Settings;
+use crate::start::opening::Opening;
 use rauk_log::Disk;
 use rauk_manage::consensus::Consensus;
 use rauk_manage::group::{ClusterConfig, ClusterDurability, DEFAULT_MEMORY_RETURN, DEFAULT_REPLACE_AFTER, RoleKind};
@@ -60,6 +61,7 @@ pub struct Needs<'a> {
     pub sql: Option<SocketAddr>,
     pub native: Option<SocketAddr>,
     pub cores: usize,
+    pub opening: Arc<Opening>,
 }
 
 /// A member that has taken its place.
@@ -246,13 +248,15 @@ impl Member {
         let mut founded = false;
         let name = cluster.name().to_string();
         let certify = |node: u16| match &credentials {
-            Some(own) => certify(own, &links, node),
+            Some(own) => certify(own, &links, node, &needs.opening),
             None => Ok(()),
         };
         certify(raft.node().map_or(0, |node| node.0))?;
         match raft.node() {
-            Some(node) => come_back(&raft, &links, node, cluster_name(&raft, &file), &cluster.join, &own)?,
-            None if joins => join(&raft, &links, &name, &cluster.join, own.clone())?,
+            Some(node) => {
+                come_back(&raft, &links, node, cluster_name(&raft, &file), &cluster.join, &own, &needs.opening)?;
+            }
+            None if joins => join(&raft, &links, &name, &cluster.join, own.clone(), &needs.opening)?,
             None if file.node.is_some() => {
                 return Err(format!(
                     "data directory {} is that of {}, but its part of the manage group ({}) is gone: put it back, or join with an empty directory",
@@ -288,7 +292,8 @@ impl Member {
             native_address: own.native_address,
             roles,
         };
-        let progress = |text: &str| tracing::info!("{text}");
+        let opening = needs.opening.clone();
+        let progress = move |text: &str| opening.tell(text);
         let options = MemberOptions { config: needs.config, identity, hooks: Hooks::default() };
         let opening = Database::open_member(options, needs.disk, needs.runtime, links.clone(), raft.clone(), &progress);
         let database =
@@ -348,7 +353,7 @@ fn keep_secret(directory: &Path, named: &Path) -> Result<(), String> {
 
 /// What the directory of a node alone brings along.
 fn survey(needs: &Needs<'_>) -> Result<Option<Surveyed>, String> {
-    let progress = |text: &str| tracing::info!("{text}");
+    let progress = |text: &str| needs.opening.tell(text);
     let found = adopt::survey(&needs.config, &needs.disk, &*needs.runtime, &progress);
     let found = found
         .map_err(|e| format!("cannot make a cluster of data directory {}: {e}", needs.settings.data_dir.display()))?;
@@ -429,7 +434,7 @@ fn refusal(seed: &str, error: &TransportError) -> Option<String> {
 }
 
 /// Sees to it that this node has a certificate with its number (0: none yet). Waits for a node that can sign it.
-fn certify(own: &Credentials, links: &Links, node: u16) -> Result<(), String> {
+fn certify(own: &Credentials, links: &Links, node: u16, opening: &Opening) -> Result<(), String> {
     loop {
         let sources = links.sources();
         match own.ensure(links, node, &sources, JOIN) {
@@ -447,7 +452,7 @@ fn certify(own: &Credentials, links: &Links, node: u16) -> Result<(), String> {
             }
             // A whole cluster may be coming back.
             Err(Unsigned::Unreachable(why)) => {
-                tracing::warn!(node, "waits for a manage node to sign its certificate: {why}")
+                opening.warn(&format!("node {node} waits for a manage node to sign its certificate: {why}"))
             }
         }
     }
@@ -467,9 +472,16 @@ fn way_out(error: &TransportError) -> &'static str {
     }
 }
 
-fn join(raft: &RaftGroup, links: &Links, name: &str, seeds: &[String], own: Description) -> Result<(), String> {
+fn join(
+    raft: &RaftGroup,
+    links: &Links,
+    name: &str,
+    seeds: &[String],
+    own: Description,
+    opening: &Opening,
+) -> Result<(), String> {
     ask(links, seeds)?;
-    tracing::info!("asks {} to take this node into the cluster '{name}'", seeds.join(", "));
+    opening.tell(&format!("asks {} to take this node into the cluster '{name}'", seeds.join(", ")));
     let joined = persist(|| block_on(raft.join(name, seeds, own.clone(), JOIN)).map(drop));
     joined.map_err(|error| match error {
         RaftError::OtherCluster { .. } => format!("{error} (--cluster-name, --join)"),
@@ -501,6 +513,7 @@ fn come_back(
     name: String,
     seeds: &[String],
     own: &Description,
+    opening: &Opening,
 ) -> Result<(), String> {
     ask(links, seeds)?;
     // Where it was may be where it is, by another name: then it meets itself there.
@@ -514,11 +527,13 @@ fn come_back(
             node.0
         ));
     }
-    tracing::info!("comes back as node {} of the cluster '{name}'", node.0);
+    opening.tell(&format!("comes back as node {} of the cluster '{name}'", node.0));
     loop {
         match persist(|| block_on(raft.announce(seeds, own.clone(), ANNOUNCE)).map(drop)) {
             Ok(()) => return Ok(()),
-            Err(RaftError::Unreachable(why)) => tracing::warn!("waits for a majority of the manage nodes: {why}"),
+            Err(RaftError::Unreachable(why)) => {
+                opening.warn(&format!("waits for a majority of the manage nodes: {why}"));
+            }
             Err(RaftError::Refused(why)) => {
                 return Err(format!("the cluster refused this node: {why} (--cluster-port, --advertise)"));
             }

@@ -1,6 +1,6 @@
 //! `rauk start`: opens the data directory, recovers, serves, and stops cleanly.
 //!
-//! Order at start: log output, ports (they cost nothing and are the most frequent mistake), data directory (made, or checked and locked), recovery with progress or, as a member of a cluster, the way into
+//! Order at start: log output, ports (they cost nothing and are the most frequent mistake), data directory (made, or checked and locked), whoever tells on the ports how far the start is ([`opening`]), recovery with progress or, as a member of a cluster, the way into
 //! it ([`crate::cluster::member`]), then whoever serves clients ([`services`]), the ready line. A port in use or a data directory that cannot be used ends it with one line before anything is changed. Order at
 //! stop (Ctrl-C, SIGTERM; [`signals`]): no new connections, running statements may end, the rest is told 1053, a last checkpoint, done; a second signal stops at once (nothing acknowledged is lost by that either).
 //!
@@ -9,6 +9,7 @@
 //! The ready line on standard output says where everything is; `ready.json` in the data directory says the same to programs, for as long as the process serves.
 //! systemd is told the same ([`supervisor`]).
 
+pub mod opening;
 mod ports;
 pub mod services;
 mod signals;
@@ -18,9 +19,10 @@ use crate::cluster::member::{self, Anew, Member, Needs};
 use crate::cluster::settings::DEFAULT_PORT;
 use crate::cluster::{directory, view};
 use crate::config::Settings;
-use crate::http::{self, Pages};
+use crate::http::{self, Pages, Site};
 use crate::machine;
 use crate::metrics;
+use opening::{Opening, RefusingPort};
 use ports::{bind, check_directory};
 use rauk_log::{Disk, RealDisk};
 use rauk_manage::group::RoleKind;
@@ -157,7 +159,8 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
     let cores = std::thread::available_parallelism().map_or(2, |n| n.get());
     // Crash tests say by `RAUK_FAULT` where this process is to end or fail.
     rauk_log::fault::set_from_environment()?;
-    let threads = Threads::start().map_err(|e| format!("cannot start threads: {e}"))?;
+    let no_threads = |e: std::io::Error| format!("cannot start threads: {e}");
+    let threads = Threads::start().map_err(no_threads)?;
     let runtime: Arc<dyn Runtime> = threads.clone();
     let plan = member::plan(settings, &*runtime)?;
     let serves = plan.as_ref().is_none_or(|plan| plan.roles.contains(&RoleKind::Sql));
@@ -193,6 +196,19 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
         checkpoint_redo_bytes: settings.checkpoint_redo,
         ..Config::default()
     };
+    let opening = Arc::new(Opening::new(config.recovery.clone(), runtime.clone()));
+    let refusing = match &clients {
+        Some((mysql, _)) => Some(RefusingPort::start(mysql, opening.clone()).map_err(no_threads)?),
+        None => None,
+    };
+    let http_address = http.local_addr().map_err(|e| e.to_string())?;
+    let site = Arc::new(Site::new(opening.clone(), metrics::opening(opening.clone())));
+    let (http_stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let http_thread = {
+        let site = site.clone();
+        let serve = move || serve_http(http, site, stopped);
+        std::thread::Builder::new().name("http".into()).spawn(serve).map_err(no_threads)?
+    };
     let local = |listener: &TcpListener| listener.local_addr().map_err(|e| e.to_string());
     let cluster_address = cluster.as_ref().map(local).transpose()?;
     let (database, member) = match (plan, cluster) {
@@ -206,12 +222,13 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
                 sql: clients.as_ref().map(|(mysql, _)| local(mysql)).transpose()?,
                 native: clients.as_ref().map(|(_, native)| local(native)).transpose()?,
                 cores,
+                opening: opening.clone(),
             };
             let member = Member::open(plan, needs)?;
             (member.database.clone(), Some(Arc::new(member)))
         }
         _ => {
-            let progress = |text: &str| tracing::info!("{text}");
+            let progress = |text: &str| opening.tell(text);
             let opened = Database::open(config, disk, runtime.clone(), &progress);
             let shown = settings.data_dir.display();
             (opened.map_err(|e| format!("cannot open data directory {shown}: {e}"))?, None)
@@ -219,13 +236,12 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
     };
     // Other nodes' scans bring expressions along, also to a node without clients.
     database.set_evaluator(Arc::new(rauk_sql::exec::SqlEvaluator::default()));
-    let http_address = local(&http)?;
     let clients_at = match &clients {
         Some((mysql, native)) => Some((local(mysql)?, local(native)?)),
         None => None,
     };
     let services = match clients {
-        Some(clients) => match Services::start(settings, &database, runtime, clients, cores) {
+        Some(clients) => match Services::start(settings, &database, runtime, clients, refusing, cores) {
             Ok(services) => Some(services),
             Err(text) => {
                 let gone = member.filter(|member| hears_that_it_is_gone(member)).map(|member| {
@@ -237,10 +253,9 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
         },
         None => None,
     };
-    let registry = metrics::registry(&database, services.as_ref(), member.clone());
+    let registry = metrics::registry(&database, services.as_ref(), member.clone(), opening);
     let healthy = Arc::new(AtomicBool::new(true));
-    let (http_stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let pages = Pages {
+    site.serve(Pages {
         registry,
         healthy: healthy.clone(),
         trouble: {
@@ -255,11 +270,7 @@ fn start(settings: &Settings) -> Result<Running, NotStarted> {
             })
         },
         cluster: member.clone().map(|member| -> http::Page { Box::new(move || view::of(&member).to_string()) }),
-    };
-    let http_thread = std::thread::Builder::new()
-        .name("http".into())
-        .spawn(move || serve_http(http, pages, stopped))
-        .map_err(|e| format!("cannot start threads: {e}"))?;
+    });
     let running = Running {
         services,
         http: http_address,
@@ -406,7 +417,7 @@ fn ports_of(
     ports.into_iter().filter_map(|(flag, address)| Some((flag, address?.port()))).collect()
 }
 
-fn serve_http(listener: TcpListener, pages: Pages, stopped: tokio::sync::oneshot::Receiver<()>) {
+fn serve_http(listener: TcpListener, site: Arc<Site>, stopped: tokio::sync::oneshot::Receiver<()>) {
     let serve = || -> std::io::Result<()> {
         listener.set_nonblocking(true)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -418,7 +429,7 @@ fn serve_http(listener: TcpListener, pages: Pages, stopped: tokio::sync::oneshot
             };
             // Connections that are kept open must not hold up the end.
             tokio::select! {
-                result = http::serve(listener, pages, std::future::pending()) => result,
+                result = http::serve(listener, site, std::future::pending()) => result,
                 () = stop => Ok(()),
             }
         })

@@ -3,6 +3,7 @@
 use crate::backend::Backend;
 use crate::config::{RESET_ROOT_PASSWORD, Settings};
 use crate::native::Native;
+use crate::start::opening::RefusingPort;
 use rauk_mysql::server::{Limits, Server, ServerOptions};
 use rauk_mysql::tls::TlsOptions;
 use rauk_mysql::workers::{self, Listener};
@@ -22,12 +23,13 @@ pub struct Services {
 }
 
 impl Services {
-    /// `clients`: listeners of the MySQL port and the native one.
+    /// `clients`: listeners of the MySQL port and the native one. `refusing` is on the first until it is served.
     pub fn start(
         settings: &Settings,
         database: &Database,
         runtime: Arc<dyn Runtime>,
         (mysql, native): (TcpListener, TcpListener),
+        refusing: Option<RefusingPort>,
         cores: usize,
     ) -> Result<Services, String> {
         let engine = Engine::new(database.clone(), runtime, engine_options(settings, &mysql, &native)?)
@@ -52,6 +54,7 @@ impl Services {
                 Listener::bind_unix(path).map_err(|e| format!("cannot listen on socket {}: {e}", path.display()))?;
             listeners.push(listener);
         }
+        drop(refusing);
         let count = if settings.threads == 0 { cores } else { settings.threads as usize };
         let workers =
             workers::start(server.clone(), count, listeners).map_err(|e| format!("cannot start threads: {e}"))?;

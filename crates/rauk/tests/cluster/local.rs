@@ -1,5 +1,7 @@
 //! `rauk cluster …` and `rauk status`, as an operator types them.
 
+use crate::common::cluster::until;
+use crate::common::{Rauk, rauk_command};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -143,6 +145,41 @@ fn a_cluster_on_this_host() {
     assert!(up.contains("as it was laid out") && up.contains("4 nodes are up"), "{up}");
     only_the_owner_may_read(&path);
     assert!(sql("SELECT COUNT(*) AS n FROM d.t").contains("| 3"));
+}
+
+/// One that waits for the others says so, to whoever asks, and serves when they are there.
+#[test]
+fn a_node_that_waits_for_a_majority_says_so() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("c");
+    let dir = path.to_str().unwrap();
+    let _down = Down(dir);
+    good(&["cluster", "up", "--memory-limit", "128MiB", "--dir", dir]);
+    let port = nodes(&path)["nodes"][0]["ports"]["mysql"].to_string();
+    good(&["sql", "--port", &port, "-e", "CREATE DATABASE d"]);
+    good(&["cluster", "down", "--dir", dir]);
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| good(&["cluster", "restart", "1", "--dir", dir]));
+        let waits = "waits for a majority of the manage nodes";
+        until("status says what the node waits for", || {
+            let status = good(&["cluster", "status", "--dir", dir]);
+            status.contains("no node serves yet: the server is starting") && status.contains(waits)
+        });
+        let status = good(&["cluster", "status", "--dir", dir]);
+        assert!(status.lines().any(|line| line.contains(" starts ")), "{status}");
+        bad(&["status", "--port", &port], &["1053", "the server is starting", waits]);
+        // Two commands at a time would write cluster.json over each other.
+        let second = nodes(&path)["nodes"][1].clone();
+        let mut command = rauk_command(&path.join("node2"));
+        for name in ["mysql", "native", "http", "cluster"] {
+            command.args([format!("--{name}-port"), second["ports"][name].to_string()]);
+        }
+        let second = Rauk::start_with(command).unwrap_or_else(|error| panic!("{error}"));
+        let first = first.join().unwrap();
+        assert!(first.contains("node 1 serves after"), "{first}");
+        drop(second);
+    });
+    assert!(good(&["sql", "--port", &port, "-e", "SHOW DATABASES"]).contains("| d "));
 }
 
 #[test]

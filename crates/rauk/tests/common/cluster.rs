@@ -20,7 +20,7 @@ const PORTS: [(&str, &str); 4] =
 /// A free port that no other process is given while the node is down: those that the system deals out, to listen or to
 /// connect from, are from 32768 on. None is given twice: a port that was drawn is free until its node listens on it, and
 /// again while that node is down.
-fn own_port() -> u16 {
+pub fn own_port() -> u16 {
     static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let draw = || rand::random_range(10_000..32_000u16);

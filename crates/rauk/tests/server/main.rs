@@ -31,3 +31,4 @@ mod process;
 mod root_password;
 mod shell;
 mod size;
+mod starting;

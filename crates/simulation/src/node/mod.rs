@@ -101,6 +101,7 @@ impl NodeRun {
             end_slice: [1, 3, 128][(seed % 3) as usize],
             compare_every: Duration::from_secs(1),
             scrub_rest: Duration::from_millis(300),
+            recovery: Arc::default(),
         };
         NodeRun {
             rng,

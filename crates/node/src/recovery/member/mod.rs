@@ -23,6 +23,7 @@ mod rows;
 mod tests;
 
 use super::fitting::Fitting;
+use super::progress::RecoveryStep;
 use super::{Shared, broken, load, warn_of_doubtful_end};
 use crate::database::Config;
 use crate::error::NodeError;
@@ -130,7 +131,9 @@ pub fn open_member(
         rows: AtomicU64::new(0),
         failed: Mutex::new(None),
         fitting: Fitting::new(config, config.memory_limit, &budget),
+        progress: config.recovery.clone(),
     });
+    shared.begin(&manifest, &superblocks, runtime);
     load::checkpoint(superblocks.disk(), &manifest, runtime, &shared, progress)?;
     fault::point("node.recovery.after_checkpoint").map_err(|e| broken(&e.to_string()))?;
     let options = RedoOptions { segment_bytes: config.segment_bytes, ..RedoOptions::new(cluster) };
@@ -144,6 +147,7 @@ pub fn open_member(
     }
     let ended = replay::finish(runtime, &shared, &replaying, tables)?;
     shared.fitting.check_limit()?;
+    shared.progress.enter(RecoveryStep::None);
     // Everything was read and fits: from here on the directory is changed.
     let log = reader.into_log(manifest.last_time)?;
     fault::point("node.recovery.after_redo").map_err(|e| broken(&e.to_string()))?;

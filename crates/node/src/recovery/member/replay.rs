@@ -12,6 +12,7 @@
 //! stream up to the hole only, and the process may have acknowledged what is behind it. So nothing of the group counts,
 //! up to the beginning of a later copy; the caller says whether another node has all of it ([`Ended::hole`]).
 
+use super::super::progress::RecoveryStep;
 use super::super::writes::{self, WritesError};
 use super::super::{Shared, broken, for_each, for_each_partition};
 use super::back::Goal;
@@ -79,6 +80,7 @@ pub(super) fn redo(
     replaying: &Arc<Replaying>,
     progress: &dyn Fn(&str),
 ) -> Result<(), NodeError> {
+    shared.progress.enter(RecoveryStep::RedoLog);
     loop {
         let (round, ended) = read_round(reader, replaying.streams.len())?;
         let streams = replaying.clone();
@@ -94,11 +96,12 @@ pub(super) fn redo(
         })?;
         take_in(runtime, shared, replaying)?;
         shared.fitting.check_available()?;
+        let (done, all) = reader.progress();
+        let rows = shared.rows.load(Ordering::Relaxed);
+        shared.progress.redo_replayed(done, rows);
         if ended {
             return Ok(());
         }
-        let (done, all) = reader.progress();
-        let rows = shared.rows.load(Ordering::Relaxed);
         progress(&format!("replaying the redo log: {rows} rows and records, {} %", done * 100 / all.max(1)));
     }
 }
@@ -130,6 +133,7 @@ pub(super) fn finish(
         Ok(())
     })?;
     take_in(runtime, shared, replaying)?;
+    shared.progress.enter(RecoveryStep::Indexes);
     let (rows, results) = (replaying.clone(), ended.clone());
     for_each_partition(runtime, shared, move |shared, number| {
         let group = usize::from(rows.layout.group_of(number as u16).0);
@@ -139,6 +143,7 @@ pub(super) fn finish(
         };
         let mut partition = shared.partitions[number].lock();
         let done = rows.rows[number].lock().finish(&mut partition, &shared.known, is_empty, &pending);
+        shared.progress.partition_filled();
         done.map_err(|what| broken(&format!("partition {number}: {what}")))
     })?;
     let still_running = || broken("a recovery job is still running");

@@ -13,15 +13,53 @@ use std::time::{Duration, Instant};
 /// A node that does not answer within this counts as one that does not.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A node's `/cluster`.
+/// A node's `/cluster`; `None`: it does not answer, or does not serve yet.
 fn ask(address: SocketAddr) -> Option<Value> {
+    get(address, "/cluster").filter(|(code, _)| *code == 200).map(|(_, page)| page)
+}
+
+/// What a node that does not serve yet says of its start.
+pub struct Starting {
+    /// Changes as long as recovery goes on; `None`: it waits, or has not begun.
+    pub done: Option<(u64, u64)>,
+    /// In words.
+    pub reason: String,
+}
+
+impl Starting {
+    fn of(page: &Value) -> Option<Starting> {
+        let done = match page["status"].as_str()? {
+            "recovering" => Some((page["percent"].as_u64()?, page["rows"].as_u64()?)),
+            "starting" => None,
+            _ => return None,
+        };
+        Some(Starting { done, reason: page["reason"].as_str()?.into() })
+    }
+
+    fn shown(&self) -> String {
+        match self.done {
+            Some((percent, _)) => format!("recovers, {percent} %"),
+            None => "starts".into(),
+        }
+    }
+}
+
+/// `None`: the node serves, or does not answer.
+pub fn starting(entry: &NodeEntry) -> Option<Starting> {
+    let (code, page) = get(entry.http(), "/health").filter(|_| entry.ports.http != 0)?;
+    (code == 503).then(|| Starting::of(&page))?
+}
+
+/// The code and the JSON of a page.
+fn get(address: SocketAddr, path: &str) -> Option<(u16, Value)> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     stream.set_write_timeout(Some(PATIENCE)).ok()?;
-    write!(stream, "GET /cluster HTTP/1.1\r\nHost: rauk\r\nConnection: close\r\n\r\n").ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: rauk\r\nConnection: close\r\n\r\n").ok()?;
     let mut text = String::new();
     stream.read_to_string(&mut text).ok()?;
-    serde_json::from_str(text.split_once("\r\n\r\n")?.1).ok()
+    let code = text.split(' ').nth(1)?.parse().ok()?;
+    Some((code, serde_json::from_str(text.split_once("\r\n\r\n")?.1).ok()?))
 }
 
 fn runs(entry: &NodeEntry) -> bool {
@@ -156,7 +194,10 @@ pub fn status(cluster: &ClusterFile) -> Result<(), String> {
             out::line(format_args!("yellow: the cluster has not noticed yet\n"))?;
         }
         Some(state) => out::line(format_args!("{}: {}\n", state["health"].as_str().unwrap_or("?"), words(&state)))?,
-        None => out::line(format_args!("no node answers\n"))?,
+        None => match cluster.nodes.iter().filter(|n| runs(n)).find_map(starting) {
+            Some(node) => out::line(format_args!("no node serves yet: {}\n", node.reason))?,
+            None => out::line(format_args!("no node answers\n"))?,
+        },
     }
     table(cluster)
 }
@@ -171,7 +212,10 @@ pub fn table(cluster: &ClusterFile) -> Result<(), String> {
         let process = match &entry.process {
             None => "never started".into(),
             Some(p) if p.is_paused() => format!("{} paused", p.pid),
-            Some(p) if p.is_running() => p.pid.to_string(),
+            Some(p) if p.is_running() => match starting(entry) {
+                Some(starting) => format!("{} {}", p.pid, starting.shown()),
+                None => p.pid.to_string(),
+            },
             Some(_) => "ended".into(),
         };
         let address = format!("127.0.0.1:{}", entry.ports.cluster);
@@ -243,6 +287,15 @@ pub fn last_line(log: &Path) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_page_says_how_far_a_start_is() {
+        let of = |page: Value| Starting::of(&page).map(|starting| starting.shown());
+        let page = json!({ "status": "recovering", "reason": "r", "percent": 42, "rows": 7, "seconds_left": null });
+        assert_eq!(of(page).as_deref(), Some("recovers, 42 %"));
+        assert_eq!(of(json!({ "status": "starting", "reason": "r" })).as_deref(), Some("starts"));
+        assert_eq!(of(json!({ "status": "stopping" })), None);
+    }
 
     #[test]
     fn replicas_that_are_not_in_sync_are_counted() {

@@ -18,8 +18,11 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A node is to serve within this, also when it has much to recover.
+/// A node is to serve within this; while it recovers, recovery is to get further within this.
 const READY: Duration = Duration::from_secs(120);
+/// How often a node that does not serve yet is asked how far it is, and how often that is told.
+const ASK: Duration = Duration::from_millis(500);
+const TELL: Duration = Duration::from_secs(5);
 const HEALTHY: Duration = Duration::from_secs(60);
 /// A node that was away may get copies of all that it holds.
 const IN_SYNC: Duration = Duration::from_secs(300);
@@ -292,7 +295,8 @@ fn start_all(cluster: &mut ClusterFile, which: &[usize]) -> Result<(), String> {
         children.push((*at, child));
     }
     cluster.store()?;
-    let end = Instant::now() + READY;
+    let mut end = Instant::now() + READY;
+    let (mut asked, mut told, mut done) = (Instant::now(), Instant::now(), None);
     while let Some((at, child)) = children.first_mut() {
         let entry = &cluster.nodes[*at];
         let ready = Ready::read(&entry.data_dir).filter(|ready| ready.pid == child.id());
@@ -312,9 +316,23 @@ fn start_all(cluster: &mut ClusterFile, which: &[usize]) -> Result<(), String> {
         if let Ok(Some(status)) = child.try_wait() {
             return Err(format!("node {} has ended ({status}): {}", entry.number, show::last_line(&entry.log)));
         }
+        let starting = if asked.elapsed() >= ASK { show::starting(entry) } else { None };
+        if let Some(starting) = starting {
+            if starting.done.is_some() && starting.done != done {
+                (done, end) = (starting.done, Instant::now() + READY);
+            }
+            if told.elapsed() >= TELL {
+                told = Instant::now();
+                out::line(format_args!("node {}: {}", entry.number, starting.reason))?;
+            }
+        }
+        if asked.elapsed() >= ASK {
+            asked = Instant::now();
+        }
         if Instant::now() >= end {
+            let why = show::starting(entry).map_or(String::new(), |starting| format!(" ({})", starting.reason));
             return Err(format!(
-                "node {} does not serve after {} s; its log is {}",
+                "node {} does not serve after {} s{why}; its log is {}",
                 entry.number,
                 READY.as_secs(),
                 entry.log.display()
