@@ -66,6 +66,16 @@ mod testing;
 mod timer;
 pub mod transaction;
 
+/// The Rust in README.md and in the pages of docs, compiled as it stands there: `cargo test --workspace --doc`.
+/// `crates/rauk/tests/docs.rs` checks that no page with Rust is missing here.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    mod readme {}
+    #[doc = include_str!("../../../docs/native-api.md")]
+    mod native_api {}
+}
+
 pub use batch::{Batch, BatchResult, Done, OpId};
 pub use client::Client;
 pub use condition::{Condition, column};

@@ -15,6 +15,8 @@ mod metrics;
 mod native;
 mod out;
 mod packaging;
+#[cfg(test)]
+mod pages;
 mod shell;
 mod size;
 mod start;
