@@ -45,6 +45,10 @@ if [ "$kind" = --quick ]; then
 fi
 step lints
 cargo clippy --workspace --all-targets --quiet -- -D warnings
+if command -v mdbook >/dev/null; then
+  step the site of docs
+  scripts/docs.sh
+fi
 step unit, property, simulation, crash, conformance and isolation tests
 cargo test --workspace --quiet
 step six hundred seeds of whole clusters

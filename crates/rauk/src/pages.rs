@@ -6,7 +6,12 @@
 //! - every command `rauk …` in a block of shell is taken by the definition of the command line, and its settings by the
 //!   list of settings; of commands in sentences, subcommands and flags exist;
 //! - every link within the repository leads to a file, and to a heading in it;
+//! - every page of docs is in `docs/SUMMARY.md`, from which mdBook makes a site;
+//! - `docs/settings.md` is what the list of settings makes of it ([`settings_page`]);
+//! - `docs/errors.md` names the codes of each class;
 //! - every page with Rust is compiled: the doctests of `rauk-client` take the pages that it names.
+//!
+//! SQL in the pages is run by `tests/server/docs.rs`.
 
 #[path = "../tests/common/markdown.rs"]
 mod markdown;
@@ -15,6 +20,7 @@ use crate::client::arguments::with_password_forms;
 use crate::config::{KEYS, Settings};
 use clap::error::ErrorKind;
 use markdown::{pages, root};
+use rauk_types::{ErrorClass, MysqlError};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
@@ -201,6 +207,17 @@ fn every_link_leads_to_a_file_and_a_heading() {
 }
 
 #[test]
+fn every_page_is_in_the_summary_once() {
+    let pages = pages();
+    let summary = pages.iter().find(|page| page.name == "docs/SUMMARY.md").expect("docs/SUMMARY.md is there");
+    let mut listed: Vec<&str> = summary.links.iter().map(|link| link.target.as_str()).collect();
+    listed.sort_unstable();
+    let expected: Vec<&str> =
+        pages.iter().filter_map(|page| page.name.strip_prefix("docs/")).filter(|name| *name != "SUMMARY.md").collect();
+    assert_eq!(listed, expected);
+}
+
+#[test]
 fn every_page_with_rust_is_compiled() {
     let library = fs::read_to_string(root().join("crates/client/src/lib.rs")).expect("readable");
     let with_rust: BTreeSet<String> = pages()
@@ -218,6 +235,68 @@ fn every_page_with_rust_is_compiled() {
         let unknown: Vec<&str> = kinds.filter(|kind| kind.is_empty() || kind.contains("ignore")).collect();
         assert!(unknown.is_empty(), "{}: blocks need a kind, and Rust is compiled: {unknown:?}", page.name);
     }
+}
+
+/// Who reads the page repeats what it calls temporary, and nothing else.
+#[test]
+fn errors_are_on_the_page_in_their_classes() {
+    let text = fs::read_to_string(root().join("docs/errors.md")).expect("readable");
+    let listed = |heading: &str| -> BTreeSet<u16> {
+        let section = text.split(&format!("\n## {heading}\n")).nth(1).expect("the heading is there");
+        let section = section.split("\n## ").next().expect("a first part");
+        let codes = section.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+        codes.flat_map(|cell| cell.split(", ").filter_map(|code| code.parse().ok()).collect::<Vec<u16>>()).collect()
+    };
+    let of = |class: ErrorClass| -> BTreeSet<u16> {
+        (1000..6000).filter(|code| MysqlError::new(*code, "").class() == class).collect()
+    };
+    assert_eq!(listed("Temporary errors"), of(ErrorClass::Temporary));
+    assert_eq!(listed("Unknown outcome"), of(ErrorClass::UnknownOutcome));
+    let permanent = listed("Permanent errors");
+    assert!(permanent.len() > 20 && permanent.is_subset(&of(ErrorClass::Permanent)), "{permanent:?}");
+}
+
+/// The page of settings, made of the list.
+fn settings_page() -> String {
+    let mut page = String::from(
+        "# Settings\n\n\
+         Every setting of `rauk start` and `rauk demo`. One name works in three places:\n\n\
+         | place | form | wins over |\n|---|---|---|\n\
+         | command line | `--memory-limit 4GiB` | all others |\n\
+         | environment | `RAUK_MEMORY_LIMIT=4GiB` | the file |\n\
+         | TOML file (`--config FILE.toml`, `RAUK_CONFIG`) | `memory-limit = \"4GiB\"` | the default |\n\n\
+         A name that does not exist and a value that does not fit are errors. The error names the place and the nearest right\n\
+         name. Sizes take units: `512MiB`, `4GiB`, `100MB`. Settings that can be changed while the server runs are variables:\n\
+         [SQL](sql.md#variables-with-an-effect). `RAUK_ROOT_PASSWORD` is the only variable of the environment beside these and\n\
+         `RAUK_LOG`, a filter for the log (`info,rauk_node=debug`).\n\n\
+         This page is made of the list of settings in the program. A test fails when they differ.\n\n\
+         | setting | value | what it does | default |\n|---|---|---|---|\n",
+    );
+    for key in KEYS {
+        let (help, default) = match key.help.rsplit_once(" [default: ") {
+            Some((help, default)) => (help, default.trim_end_matches(']')),
+            None => (key.help, "none"),
+        };
+        let cell = |text: &str| text.replace('|', "\\|");
+        page += &format!("| `{}` | `{}` | {} | {} |\n", key.name, cell(key.value_name), cell(help), cell(default));
+    }
+    page
+}
+
+const WRITE: &str = "RAUK_DOCS_WRITE";
+
+#[test]
+fn the_page_of_settings_is_made_of_their_list() {
+    let (path, made) = (root().join("docs/settings.md"), settings_page());
+    if std::env::var_os(WRITE).is_some() {
+        fs::write(&path, &made).expect("docs/settings.md can be written");
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == made,
+        "docs/settings.md differs from the list of settings; write it again with\n  \
+         {WRITE}=1 cargo test --workspace --bin rauk the_page_of_settings"
+    );
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod conformance;
 mod crash;
 mod differential;
 mod directory;
+mod docs;
 mod files;
 mod flex;
 mod hostile;
