@@ -143,7 +143,7 @@ fn a_change_of_a_row_of_another_node_is_one_question() {
     let mut connection = nodes[0].connect();
     shop(&mut connection);
     let asked = |connection: &mut Conn| -> u64 {
-        let sql = "SELECT value FROM rauk.jobs WHERE name = 'remote_operations'";
+        let sql = "SELECT value FROM rauk.counters WHERE name = 'remote_operations'";
         connection.query_first(sql).unwrap().expect("it is counted")
     };
     let forms = [
@@ -244,7 +244,7 @@ fn changes_of_many_rows_go_to_their_partitions_together() {
     let connection = &mut nodes[0].connect();
     numbered(connection);
     insist(connection, "CREATE TABLE shop.m (id INT PRIMARY KEY, n INT NOT NULL, code VARCHAR(20) UNIQUE, KEY (n))");
-    let asked = "SELECT value FROM rauk.jobs WHERE name = 'remote_operations'";
+    let asked = "SELECT value FROM rauk.counters WHERE name = 'remote_operations'";
     // Two thirds of 600 rows are led elsewhere: 400 questions, or 800 with the unique key, if each goes by itself.
     for statement in [
         "INSERT IGNORE INTO shop.m SELECT i, i, CONCAT('c', i) FROM shop.numbers",

@@ -292,7 +292,7 @@ fn rows_that_meet_others_go_to_their_partitions_together() {
     insist(connection, "INSERT INTO shop.b SELECT i, i FROM shop.numbers");
     insist(connection, "INSERT INTO shop.c SELECT i, i FROM shop.numbers");
     insist(connection, "INSERT INTO shop.e SELECT i, i FROM shop.numbers");
-    let asked = "SELECT value FROM rauk.jobs WHERE name = 'remote_operations'";
+    let asked = "SELECT value FROM rauk.counters WHERE name = 'remote_operations'";
     // Two thirds of 600 rows are led elsewhere: each was a question or several.
     for statement in [
         "INSERT INTO shop.e SELECT i, i FROM shop.numbers ON DUPLICATE KEY UPDATE n = e.n + 1",

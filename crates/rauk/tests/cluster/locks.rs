@@ -149,7 +149,7 @@ fn parents_of_many_rows_are_locked_together() {
     insist(first, "SET cte_max_recursion_depth = 1000");
     let numbers = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) SELECT i";
     insist(first, &format!("INSERT INTO shop.p (id, code) {numbers}, CONCAT('c', i) FROM n"));
-    let asked = "SELECT value FROM rauk.jobs WHERE name = 'remote_operations'";
+    let asked = "SELECT value FROM rauk.counters WHERE name = 'remote_operations'";
     let cost = |first: &mut Conn, sql: &str| {
         let before = number(first, asked);
         insist(first, sql);

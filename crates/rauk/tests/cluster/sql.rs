@@ -299,7 +299,7 @@ fn a_native_client_works_on_any_node_and_goes_on_at_another() {
 
 /// How many rows other nodes have sent to scans of this one.
 fn sent(connection: &mut Conn) -> u64 {
-    number(connection, "SELECT value FROM rauk.jobs WHERE name = 'remote_scan_rows'")
+    number(connection, "SELECT value FROM rauk.counters WHERE name = 'remote_scan_rows'")
 }
 
 /// Runs a query, and tells how many rows other nodes sent for it. Meanwhile the node may have read a sample of the table for its statistics: what is more than
@@ -346,8 +346,9 @@ fn a_join_by_a_secondary_index_asks_for_many_rows_together() {
     let connection = &mut connections[0];
     insist(connection, "CREATE TABLE shop.codes (n INT PRIMARY KEY, code INT, KEY (code))");
     insist(connection, "INSERT INTO shop.codes SELECT id, 5000 - id FROM shop.r");
-    let answers =
-        |connection: &mut Conn| number(connection, "SELECT value FROM rauk.jobs WHERE name = 'remote_scan_answers'");
+    let answers = |connection: &mut Conn| {
+        number(connection, "SELECT value FROM rauk.counters WHERE name = 'remote_scan_answers'")
+    };
     let join = "SELECT STRAIGHT_JOIN COUNT(*), SUM(c.n) FROM shop.r FORCE INDEX (PRIMARY) JOIN shop.codes c \
                 FORCE INDEX (code) ON c.code = r.id WHERE r.id >= 2400";
     let expected = [format!("600 | {}", (2001..=2600).sum::<u64>())];

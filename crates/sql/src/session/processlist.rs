@@ -37,29 +37,48 @@ fn kept_attributes(attributes: &[(String, String)]) -> Vec<(String, String)> {
     attributes.iter().take_while(fits).cloned().collect()
 }
 
-/// A stage of a DDL that began so many microseconds ago.
-fn told(stage: Stage, micros: i64) -> String {
-    let Stage { work, done, all } = stage;
-    let (what, unit) = match work {
-        RowWork::Copy => ("copying rows", ""),
-        RowWork::CopyAgain => ("copying changed rows", ""),
-        RowWork::FillIndex => ("filling an index", " partitions"),
-        RowWork::EnterKeys => ("filling a unique key", " rows"),
-        RowWork::Validate => ("validating foreign keys", " rows"),
-    };
-    // Rows may have come meanwhile.
-    let all = all.max(done);
-    if all == 0 {
-        return what.to_string();
+/// How far a DDL is.
+pub(crate) struct Job {
+    pub work: &'static str,
+    /// Of what.
+    unit: &'static str,
+    pub done: u64,
+    pub all: u64,
+    pub seconds_left: Option<u64>,
+}
+
+impl Job {
+    /// A stage of a statement that began so many microseconds ago.
+    fn new(stage: Stage, micros: i64) -> Job {
+        let Stage { work, done, all } = stage;
+        let (what, unit) = match work {
+            RowWork::Copy => ("copying rows", ""),
+            RowWork::CopyAgain => ("copying changed rows", ""),
+            RowWork::FillIndex => ("filling an index", " partitions"),
+            RowWork::EnterKeys => ("filling a unique key", " rows"),
+            RowWork::Validate => ("validating foreign keys", " rows"),
+        };
+        // Rows may have come meanwhile.
+        let all = all.max(done);
+        // Of the other stages it is not known when they began.
+        let is_timed = work == RowWork::Copy && done > 0 && micros >= 1_000_000;
+        let left = || (micros as u128 * u128::from(all - done) / u128::from(done)).div_ceil(1_000_000);
+        let seconds_left = is_timed.then(|| u64::try_from(left()).unwrap_or(u64::MAX));
+        Job { work: what, unit, done, all, seconds_left }
     }
-    let left = match (done, work) {
-        (1.., RowWork::Copy) if micros >= 1_000_000 => {
-            let left = (micros as u128 * u128::from(all - done) / u128::from(done)).div_ceil(1_000_000);
-            format!(", {left} s left")
+
+    pub fn per_cent(&self) -> u64 {
+        (u128::from(self.done) * 100).checked_div(self.all.into()).unwrap_or(0) as u64
+    }
+
+    fn told(&self) -> String {
+        let Job { work, unit, done, all, seconds_left } = self;
+        if *all == 0 {
+            return work.to_string();
         }
-        _ => String::new(),
-    };
-    format!("{what}: {done} of {all}{unit} ({} %){left}", u128::from(done) * 100 / u128::from(all))
+        let left = seconds_left.map(|left| format!(", {left} s left")).unwrap_or_default();
+        format!("{work}: {done} of {all}{unit} ({} %){left}", self.per_cent())
+    }
 }
 
 /// One connection as others see it.
@@ -131,9 +150,15 @@ impl Process {
     fn state(&self, now_micros: i64) -> String {
         match self.progress.stage() {
             _ if !self.running.load(Ordering::Relaxed) => String::new(),
-            Some(stage) => told(stage, (now_micros - self.since_micros()).max(0)),
+            Some(stage) => Job::new(stage, (now_micros - self.since_micros()).max(0)).told(),
             None => "executing".to_string(),
         }
+    }
+
+    /// How far its running DDL is, if that looks at many rows.
+    pub(crate) fn job(&self, now_micros: i64) -> Option<Job> {
+        let stage = self.progress.stage().filter(|_| self.is_running())?;
+        Some(Job::new(stage, (now_micros - self.since_micros()).max(0)))
     }
 
     /// KILL CONNECTION: ends the running statement, and what waits in [`Killed`] resolves.

@@ -2,16 +2,46 @@
 
 use super::{Definition, Hints, Rows, s, u};
 use crate::session::lookup::Viewer;
+use crate::session::processlist::Process;
+use rauk_types::Value;
+use std::sync::Arc;
 
 const R: &str = "rauk";
 
 pub(super) const TABLES: &[Definition] = &[
     Definition { database: R, name: "plans", columns: "plans u, capacity u, hits u, misses u", rows: plans },
-    Definition { database: R, name: "jobs", columns: "name s64, value u", rows: jobs },
+    Definition { database: R, name: "counters", columns: "name s64, value u", rows: counters },
+    Definition {
+        database: R,
+        name: "jobs",
+        columns: "id u, user s32, statement x?, work s64, done u, total u, per_cent u, seconds i, seconds_left u?",
+        rows: jobs,
+    },
 ];
 
-/// What goes on in the background, as counts: commits, flushes, checkpoints, the redo log.
+/// DDL statements of this node's sessions that look at many rows, and how far they are.
 fn jobs(viewer: &Viewer, _: &Hints<'_>) -> Rows {
+    let engine = &viewer.engine;
+    let now = engine.now_micros();
+    let row = |process: &Arc<Process>| {
+        let job = process.job(now)?;
+        Some(vec![
+            u(engine.database.cluster_session_id(process.id)),
+            s(process.user.as_str()),
+            process.info().map_or(Value::Null, Value::Str),
+            s(job.work),
+            u(job.done),
+            u(job.all),
+            u(job.per_cent()),
+            Value::Int((now - process.since_micros()).max(0) / 1_000_000),
+            job.seconds_left.map_or(Value::Null, u),
+        ])
+    };
+    Ok(engine.processes.all().iter().filter_map(row).collect())
+}
+
+/// What has been done since the start, as counts: commits, flushes, checkpoints, the redo log.
+fn counters(viewer: &Viewer, _: &Hints<'_>) -> Rows {
     let c = viewer.engine.database.counters();
     let rows = [
         ("commits", c.commits),
