@@ -3,7 +3,7 @@
 //! `apply` checks everything first and then changes, so that a refused command leaves no trace. It gives what the caller needs
 //! to know of the effect (a new job's id and its reserved table ids).
 
-use crate::command::{Command, Job, JobId, JobStep};
+use crate::command::{Command, Job, JobId, JobLimits, JobStep};
 use crate::error::CatalogError;
 use crate::histograms::{Histograms, TableHistograms};
 use crate::views::Views;
@@ -209,11 +209,12 @@ impl Catalog {
                     owner: None,
                     tables: Vec::new(),
                     definitions: Vec::new(),
+                    limits: JobLimits::default(),
                 };
                 self.next_table += builds;
                 self.begin(job, &mut applied);
             }
-            Command::StartBuild { what, table, owner, tables, definitions } => {
+            Command::StartBuild { what, table, owner, tables, definitions, limits } => {
                 self.check_ids(tables, &BTreeSet::new(), true)?;
                 self.check_present(&definitions.iter().map(|t| t.id).collect::<Vec<_>>())?;
                 let job = Job {
@@ -225,6 +226,7 @@ impl Catalog {
                     owner: Some(*owner),
                     tables: tables.clone(),
                     definitions: definitions.clone(),
+                    limits: *limits,
                 };
                 self.pass_ids(tables);
                 self.begin(job, &mut applied);

@@ -41,6 +41,24 @@ pub struct Job {
     /// Definitions that the partitions have already while the job runs: their new ordered indexes are being filled. Nobody else knows them before the switch.
     #[serde(default)]
     pub definitions: Vec<Arc<TableSchema>>,
+    /// In a cluster, for all processes that work on it.
+    #[serde(default)]
+    pub limits: JobLimits,
+}
+
+/// How much of a process a job may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobLimits {
+    /// Threads that work on rows at the same time.
+    pub threads: u32,
+    /// Rows that are worked on in a second; 0: as many as can be.
+    pub rows_per_second: u64,
+}
+
+impl Default for JobLimits {
+    fn default() -> JobLimits {
+        JobLimits { threads: u32::MAX, rows_per_second: 0 }
+    }
 }
 
 /// A setting that is changed by somebody who has read it.
@@ -109,6 +127,8 @@ pub enum Command {
         owner: ProcessId,
         tables: Vec<Arc<TableSchema>>,
         definitions: Vec<Arc<TableSchema>>,
+        #[serde(default)]
+        limits: JobLimits,
     },
     /// Drops a database if these are all the base tables in it: its dropper has locked no others.
     DropDatabaseOf {

@@ -19,6 +19,6 @@ pub mod store;
 pub mod views;
 
 pub use catalog::{Applied, Catalog, Database};
-pub use command::{Command, Job, JobId, JobStep, SettingChange};
+pub use command::{Command, Job, JobId, JobLimits, JobStep, SettingChange};
 pub use error::CatalogError;
 pub use store::{CatalogStore, StoreError};

@@ -29,6 +29,9 @@ use std::time::Duration;
 /// A node that ends in order waits so long for a cut that covers what it has acknowledged.
 const LAST_CUT: Duration = Duration::from_secs(2);
 
+/// [`Config::parallel_ddl_rows`]: some 10 ms of work; less is done before threads have started.
+const PARALLEL_DDL_ROWS: u64 = 10_000;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Acknowledged means on disk.
@@ -78,6 +81,8 @@ pub struct Config {
     pub compare_every: Duration,
     /// The walk over all stored rows rests so long before it begins again.
     pub scrub_rest: Duration,
+    /// DDL statements work on so many rows, and more, with several threads.
+    pub parallel_ddl_rows: u64,
     /// Tells how far the recovery is that opens the database.
     pub recovery: Arc<RecoveryProgress>,
 }
@@ -100,6 +105,7 @@ impl Default for Config {
             end_slice: END_SLICE,
             compare_every: COMPARE_EVERY,
             scrub_rest: SCRUB_REST,
+            parallel_ddl_rows: PARALLEL_DDL_ROWS,
             recovery: Arc::default(),
         }
     }

@@ -127,6 +127,9 @@ impl SimRuntime {
     }
 }
 
+/// As many tasks work on a DDL statement at the same time.
+const CORES: usize = 3;
+
 struct Sleep {
     runtime: SimRuntime,
     /// By the process's clock.
@@ -159,6 +162,10 @@ impl Runtime for SimRuntime {
 
     fn spawn(&self, name: &'static str, task: BoxFuture<()>) {
         self.executor.spawn(&self.process, name, task);
+    }
+
+    fn cores(&self) -> usize {
+        CORES
     }
 
     fn run_all(&self, jobs: Vec<Box<dyn FnOnce() + Send>>) {

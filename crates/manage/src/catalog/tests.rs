@@ -298,6 +298,7 @@ fn a_build_of_a_cluster_has_its_tables_hidden_until_the_switch() {
         owner: ProcessId(7),
         tables: vec![table(id, "d", "a")],
         definitions: vec![],
+        limits: Default::default(),
     };
     assert_eq!(c.apply(&build(1)), Err(CatalogError::TableIdUsed(TableId(1))));
     let job = c.apply(&build(2)).unwrap().job.unwrap();
@@ -325,6 +326,7 @@ fn a_build_of_a_cluster_has_its_tables_hidden_until_the_switch() {
         owner: ProcessId(7),
         tables: vec![],
         definitions: vec![table(id, "d", "b")],
+        limits: Default::default(),
     };
     assert_eq!(c.apply(&redefine(9)), Err(CatalogError::NoSuchTableId(TableId(9))));
     let job = c.apply(&redefine(2)).unwrap().job.unwrap();
@@ -374,6 +376,7 @@ fn leaves_have_ids_that_nobody_else_gets() {
         owner: ProcessId(7),
         tables: vec![partitioned(5, "a", &[6, 7])],
         definitions: vec![],
+        limits: Default::default(),
     };
     let job = c.apply(&build).unwrap().job.unwrap();
     assert_eq!((job.builds.clone(), c.next_table_id()), (vec![TableId(5), TableId(6), TableId(7)], TableId(8)));

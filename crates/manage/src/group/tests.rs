@@ -765,6 +765,7 @@ fn what_is_built_needs_its_intent_and_ends_with_it() {
             owner: members[0].process,
             tables: vec![table(id, "built")],
             definitions: vec![table(1, "half")],
+            limits: Default::default(),
         },
         intent,
     };

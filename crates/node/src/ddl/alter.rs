@@ -9,10 +9,12 @@
 
 use super::build::{self, Building, Patience};
 use super::cluster::{self, Place};
-use super::copying::{self, Convert, Copying, Look, look_at_rows, tables_with_rows};
+use super::copying::{self, Convert, Copying, Further, Look, look_at_rows, tables_with_rows};
 use super::online::{Work, building_definition};
+use super::pace::Pace;
 use super::progress::RowWork;
 use super::tables::ids_of_new;
+use super::workers::{Parts, Worker, Workers, is_worth_it};
 use super::{Exclusive, entering, foreign, validating};
 use crate::commit::group::yield_once;
 use crate::database::{Database, TableHandle};
@@ -94,12 +96,17 @@ impl Database {
         }
         for index in new.indexes.iter().filter(|i| i.has_entries()) {
             if !old.schema.index(index.id).is_some_and(|i| i.has_entries()) {
-                wait.unless_killed(build_ordered(node, &new, index.id, wait)).await?;
+                let workers = work.workers.clone();
+                wait.unless_killed(build_ordered(node, old, &new, index.id, &workers, wait)).await?;
             }
         }
         let mut patience = Patience::with_users(wait.limit);
         match &kept {
-            Some(kept) => wait.unless_killed(entering::fill(node, old, kept, &mut patience, wait)).await?,
+            Some(kept) => {
+                let workers = work.workers.clone();
+                let filled = entering::fill(node, old, kept, &mut patience, wait, (&workers, None));
+                wait.unless_killed(filled).await?;
+            }
             None if fresh.is_empty() => {}
             None => {
                 let uniques: Vec<_> = info.uniques.iter().filter(|u| fresh.contains(&u.id)).collect();
@@ -146,11 +153,12 @@ impl Database {
         wait: impl Into<DdlWait<'_>>,
         convert: &mut Convert<'_>,
     ) -> Result<u64, NodeError> {
-        self.rewrite_seen_table(old, new, wait, None, convert).await
+        self.rewrite_seen_table(old, new, wait, None, convert, None).await
     }
 
     /// [`Database::rewrite_table`] that shows all rows to `look` first: `convert` may depend on all of them, as a number above all others does.
-    /// Both may see rows more than once, since a cluster does a rewrite again that was disturbed.
+    /// Both may see rows more than once, since a cluster does a rewrite again that was disturbed. With `further` many rows are converted by
+    /// several threads, each with one of its own.
     pub async fn rewrite_seen_table(
         &self,
         old: &TableHandle,
@@ -158,11 +166,13 @@ impl Database {
         wait: impl Into<DdlWait<'_>>,
         look: Option<&mut Look<'_>>,
         convert: &mut Convert<'_>,
+        further: Option<&Further<'_>>,
     ) -> Result<u64, NodeError> {
         let wait = wait.into();
         let node = &self.node;
         if let Some(cluster) = node.cluster() {
-            return cluster::rewrite_table(Place { node, cluster }, old.info(), new, wait, look, convert).await;
+            let place = Place { node, cluster };
+            return cluster::rewrite_table(place, old.info(), new, wait, look, (convert, further)).await;
         }
         let wait = wait.under_locks();
         let mut new = new;
@@ -192,8 +202,9 @@ impl Database {
             wait.unless_killed(look_at_rows(node, old, look)).await?;
         }
         let mut patience = Patience::with_users(if is_online { wait.limit } else { Duration::ZERO });
-        let copying =
-            Copying::new(node, old, TableHandle::new(info.clone()), kept, convert, &mut patience).telling(wait);
+        let copying = Copying::new(node, old, TableHandle::new(info.clone()), kept, convert, &mut patience)
+            .with_further(further)
+            .telling(wait);
         let copied = work.copy(copying, wait).await?;
         wait.unless_killed(foreign::validate(node, &info, &info, &added)).await?;
         // The new table's counter is in the log before the switch makes it the table's.
@@ -346,33 +357,65 @@ fn altered_info(node: &Node, old: &TableInfo, new: &Arc<TableSchema>, made: &[Ar
     })
 }
 
-/// Fills an ordered index in every partition, slice by slice.
+/// Fills an ordered index in every partition, slice by slice; many rows by several threads.
 async fn build_ordered(
+    node: &Arc<Node>,
+    table: &Arc<TableInfo>,
+    new: &Arc<TableSchema>,
+    index: IndexId,
+    workers: &Workers,
+    wait: DdlWait<'_>,
+) -> Result<(), NodeError> {
+    let partitions = node.partition_count();
+    wait.begins(RowWork::FillIndex, partitions.into());
+    if !is_worth_it(node, wait, node.rows_of(table), partitions.into()) {
+        let pace = wait.pace();
+        for partition in 0..partitions {
+            fill_ordered(node, new, index, partition, (&pace, &|| false)).await?;
+            wait.has_done(1);
+        }
+        return Ok(());
+    }
+    let (parts, pace) = (Parts::new(0..partitions), wait.pace());
+    let work = |worker: Worker| {
+        let (node, new, parts, pace) = (node.clone(), new.clone(), parts.clone(), pace.clone());
+        async move {
+            let is_to_end = || worker.is_to_end();
+            while let Some(partition) = parts.next(&worker) {
+                fill_ordered(&node, &new, index, partition, (&pace, &is_to_end)).await?;
+                worker.has_done(1);
+            }
+            Ok(())
+        }
+    };
+    workers.run(node, wait, partitions.into(), None, work).await
+}
+
+/// In one partition, at this pace, unless it `is_to_end`.
+async fn fill_ordered(
     node: &Arc<Node>,
     table: &TableSchema,
     index: IndexId,
-    wait: DdlWait<'_>,
+    partition: u16,
+    (pace, is_to_end): (&Pace, &(dyn Fn() -> bool + Sync)),
 ) -> Result<(), NodeError> {
-    wait.begins(RowWork::FillIndex, node.partition_count().into());
-    for partition in 0..node.partition_count() {
-        build::fault_point("node.ddl.index", node).await?;
-        let mut next = Some(RowId(0));
-        while let Some(from) = next {
-            let built = node
-                .on_partition(partition, Class::Background, |p| {
-                    p.build_index(table.id, index, from, INDEX_SLICE, Purpose::Write)
-                })
-                .await;
-            yield_once().await;
-            next = match built {
-                Ok(next) => next,
-                Err(Stop::MemoryFull { limit }) => {
-                    return Err(NodeError::MemoryFull { table: table.name.clone(), limit });
-                }
-                Err(stop) => return Err(NodeError::Fatal(format!("building an index: {stop:?}"))),
-            };
-        }
-        wait.has_done(1);
+    build::fault_point("node.ddl.index", node).await?;
+    let mut next = Some(RowId(0));
+    while let Some(from) = next.filter(|_| !is_to_end()) {
+        let built = node
+            .on_partition(partition, Class::Background, |p| {
+                p.build_index(table.id, index, from, INDEX_SLICE, Purpose::Write)
+            })
+            .await;
+        yield_once().await;
+        pace.rest(node, INDEX_SLICE as u64, is_to_end).await;
+        next = match built {
+            Ok(next) => next,
+            Err(Stop::MemoryFull { limit }) => {
+                return Err(NodeError::MemoryFull { table: table.name.clone(), limit });
+            }
+            Err(stop) => return Err(NodeError::Fatal(format!("building an index: {stop:?}"))),
+        };
     }
     Ok(())
 }

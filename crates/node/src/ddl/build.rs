@@ -204,19 +204,26 @@ impl Reader {
     /// Of a table that is held alone. Rows are given as `schema` says, a definition of the table that knows the layouts
     /// of all its rows.
     pub fn new(node: &Arc<Node>, table: &Arc<TableInfo>, schema: &Arc<TableSchema>) -> Reader {
-        Reader::of(node, table, schema, false)
+        Reader::of(node, table, schema, false, None)
     }
 
     /// Of a table that is used meanwhile: gives every row that is there from the first batch to the last. In a cluster
     /// all batches are of one time, since a scan goes on only where it began.
     pub fn beside_writers(node: &Arc<Node>, table: &Arc<TableInfo>, schema: &Arc<TableSchema>) -> Reader {
-        Reader::of(node, table, schema, node.cluster().is_none())
+        Reader::of(node, table, schema, true, None)
     }
 
-    fn of(node: &Arc<Node>, table: &Arc<TableInfo>, schema: &Arc<TableSchema>, beside_writers: bool) -> Reader {
-        let spec = ScanSpec::default();
+    /// One or the other, of all partitions or one.
+    pub fn of(
+        node: &Arc<Node>,
+        table: &Arc<TableInfo>,
+        schema: &Arc<TableSchema>,
+        beside_writers: bool,
+        partition: Option<u16>,
+    ) -> Reader {
+        let spec = ScanSpec { partition, ..ScanSpec::default() };
         Reader {
-            beside_writers,
+            beside_writers: beside_writers && node.cluster().is_none(),
             txn: internal(node, table),
             cursor: ScanCursor::over(table.clone(), spec),
             schema: schema.clone(),
@@ -239,6 +246,19 @@ impl Reader {
             RowView::new(&self.schema, layout, bytes)
         })
     }
+}
+
+/// A table in a partition.
+pub(super) type Part = (Arc<TableInfo>, u16);
+
+/// All parts of these tables, partition by partition.
+pub(super) fn parts_of(node: &Node, tables: &[Arc<TableInfo>]) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for table in tables {
+        parts.extend(node.partitions_of(table).map(|partition| (table.clone(), partition)));
+    }
+    parts.sort_by_key(|(_, partition)| *partition);
+    parts
 }
 
 /// Enters all rows of `table` into the index tables of new unique indexes; `schema` is the definition that has these.
@@ -340,6 +360,11 @@ impl Patience {
     /// As long as a statement waits for those who use its table.
     pub fn with_users(wait: Duration) -> Patience {
         Patience { since: None, longer: wait }
+    }
+
+    /// The same for somebody else.
+    pub fn another(&self) -> Patience {
+        Patience { since: None, longer: self.longer }
     }
 
     pub fn went_on(&mut self) {

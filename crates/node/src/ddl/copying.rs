@@ -19,10 +19,16 @@
 //!
 //! *What is converted* is converted again with each copy. A row that cannot be converted was there when it was read, and
 //! ends the statement.
+//!
+//! *On all cores*: the pass over many rows is the work of several threads ([`super::workers`]), each of which reads,
+//! converts and writes the rows of one partition after another. Rows keep their partition unless their key changes, so
+//! these threads meet in unique indexes only.
 
-use super::build::{self, FILL_ROWS, Patience, Reader, duplicate_entry, fault_point};
+use super::build::{self, FILL_ROWS, Part, Patience, Reader, duplicate_entry, fault_point, parts_of};
 use super::entering::{beside_writers, noted};
+use super::pace::Pace;
 use super::progress::RowWork;
+use super::workers::{Keeps, Parts, Worker, Workers, is_worth_it};
 use crate::commit::group::yield_once;
 use crate::database::TableHandle;
 use crate::error::NodeError;
@@ -31,6 +37,7 @@ use crate::node::Node;
 use crate::table::TableInfo;
 use crate::table::building::{Building as KeptByWriters, Note};
 use crate::transaction::{InsertOutcome, Transaction};
+use parking_lot::Mutex;
 use rauk_kernel::{LockMode, WaitPolicy};
 use rauk_types::{Column, IndexId, IndexKeys, IndexPart, IndexSchema, MysqlError, RowView, TableSchema, Value};
 use std::sync::Arc;
@@ -38,6 +45,12 @@ use std::time::Duration;
 
 /// Turns a row of the old table, one value a column, into one of the new.
 pub type Convert<'a> = dyn FnMut(&[Value]) -> Result<Vec<Value>, MysqlError> + Send + 'a;
+
+/// The same for another thread, which converts some of the rows.
+pub type OwnConvert = Box<dyn FnMut(&[Value]) -> Result<Vec<Value>, MysqlError> + Send>;
+
+/// Makes one for each thread.
+pub type Further<'a> = dyn Fn() -> OwnConvert + Send + Sync + 'a;
 
 /// Sees a row of the old table before any row is converted.
 pub type Look<'a> = dyn FnMut(&[Value]) + Send + 'a;
@@ -71,6 +84,13 @@ pub(crate) struct Copied {
     pub highest: u64,
 }
 
+impl Copied {
+    fn add(&mut self, more: Copied) {
+        self.rows += more.rows;
+        self.highest = self.highest.max(more.highest);
+    }
+}
+
 /// A key of the new table that a row does not get, since the row with this primary key has it.
 struct Taken {
     /// The row, among those that were given.
@@ -90,6 +110,13 @@ pub(crate) struct Copying<'a, 'c> {
     /// What writers see to meanwhile; `None`: the old table is held alone.
     kept: Option<Arc<KeptByWriters>>,
     convert: &'a mut Convert<'c>,
+    /// Makes further ones of `convert`; `None`: all rows pass through that one.
+    further: Option<&'a Further<'a>>,
+    workers: Workers,
+    keeps: Keeps,
+    pace: Arc<Pace>,
+    /// Whose part of the pass this is; `None`: the statement's own.
+    worker: Option<&'a Worker>,
     patience: &'a mut Patience,
     wait: DdlWait<'a>,
     pub copied: Copied,
@@ -107,12 +134,37 @@ impl<'a, 'c> Copying<'a, 'c> {
         let old = TableHandle::new(old.clone());
         let from = vec![old.info().clone()];
         let wait = DdlWait::from(Duration::ZERO);
-        Copying { node, old, from, new, kept, convert, patience, wait, copied: Copied::default() }
+        Copying {
+            node,
+            old,
+            from,
+            new,
+            kept,
+            convert,
+            further: None,
+            workers: Workers::default(),
+            keeps: None,
+            pace: Arc::default(),
+            worker: None,
+            patience,
+            wait,
+            copied: Copied::default(),
+        }
+    }
+
+    /// Other threads may convert rows, too.
+    pub fn with_further(self, further: Option<&'a Further<'a>>) -> Self {
+        Copying { further, ..self }
+    }
+
+    /// `workers`: those of the statement. `keeps`: what is not to go before they have ended.
+    pub(super) fn by(self, workers: Workers, keeps: Keeps) -> Self {
+        Copying { workers, keeps, ..self }
     }
 
     /// It tells how far it is as the statement does.
     pub fn telling(self, wait: DdlWait<'a>) -> Self {
-        Copying { wait, ..self }
+        Copying { wait, pace: wait.pace(), ..self }
     }
 
     /// Only these leaves of the old table are copied.
@@ -125,23 +177,71 @@ impl<'a, 'c> Copying<'a, 'c> {
     pub async fn pass(&mut self) -> Result<(), NodeError> {
         let rows = self.from.iter().map(|table| self.node.rows_of(table)).sum();
         self.wait.begins(RowWork::Copy, rows);
+        let parts = parts_of(self.node, &self.from);
+        if let Some(further) = self.further.filter(|_| is_worth_it(self.node, self.wait, rows, parts.len())) {
+            return self.pass_by_workers(parts, further).await;
+        }
         for table in self.from.clone() {
-            let mut reader = match self.kept.is_some() {
-                true => Reader::beside_writers(self.node, &table, &table.schema),
-                false => Reader::new(self.node, &table, &table.schema),
-            };
-            let mut pending: Vec<Vec<Value>> = Vec::with_capacity(FILL_ROWS);
-            let mut values: Vec<Value> = Vec::new();
-            while reader.next().await? {
-                fault_point("node.ddl.copy", self.node).await?;
-                pending.clear();
-                for row in reader.rows() {
-                    values.clear();
-                    values.extend((0..table.schema.columns.len()).map(|i| row.get(i).to_owned()));
-                    pending.push(self.converted(&values)?);
+            self.pass_over(&table, None).await?;
+        }
+        Ok(())
+    }
+
+    async fn pass_by_workers(&mut self, parts: Vec<Part>, further: &Further<'_>) -> Result<(), NodeError> {
+        let copied: Arc<Mutex<Copied>> = Arc::default();
+        let most = parts.len();
+        let parts = Parts::new(parts);
+        let work = |worker: Worker| {
+            let (node, old, from) = (self.node.clone(), self.old.clone(), self.from.clone());
+            let (new, kept, mut convert) = (self.new.clone(), self.kept.clone(), further());
+            let (mut patience, parts, copied) = (self.patience.another(), parts.clone(), copied.clone());
+            let pace = self.pace.clone();
+            async move {
+                let mut copying = Copying {
+                    node: &node,
+                    old,
+                    from,
+                    new,
+                    kept,
+                    convert: &mut *convert,
+                    further: None,
+                    workers: Workers::default(),
+                    keeps: None,
+                    pace,
+                    worker: Some(&worker),
+                    patience: &mut patience,
+                    wait: DdlWait::from(Duration::ZERO),
+                    copied: Copied::default(),
+                };
+                while let Some((table, partition)) = parts.next(&worker) {
+                    copying.pass_over(&table, Some(partition)).await?;
                 }
-                self.put_in(&mut pending).await?;
+                copied.lock().add(copying.copied);
+                Ok(())
             }
+        };
+        self.workers.run(self.node, self.wait, most, self.keeps.clone(), work).await?;
+        self.copied.add(*copied.lock());
+        Ok(())
+    }
+
+    /// The rows of one of the tables, or of its part in a partition.
+    async fn pass_over(&mut self, table: &Arc<TableInfo>, partition: Option<u16>) -> Result<(), NodeError> {
+        let mut reader = Reader::of(self.node, table, &table.schema, self.kept.is_some(), partition);
+        let mut pending: Vec<Vec<Value>> = Vec::with_capacity(FILL_ROWS);
+        let mut values: Vec<Value> = Vec::new();
+        while reader.next().await? {
+            if self.worker.is_some_and(Worker::is_to_end) {
+                break;
+            }
+            fault_point("node.ddl.copy", self.node).await?;
+            pending.clear();
+            for row in reader.rows() {
+                values.clear();
+                values.extend((0..table.schema.columns.len()).map(|i| row.get(i).to_owned()));
+                pending.push(self.converted(&values)?);
+            }
+            self.put_in(&mut pending).await?;
         }
         Ok(())
     }
@@ -238,7 +338,12 @@ impl<'a, 'c> Copying<'a, 'c> {
         }
         self.patience.went_on();
         self.copied.rows += pending.len() as u64;
-        self.wait.has_done(pending.len() as u64);
+        match self.worker {
+            Some(worker) => worker.has_done(pending.len() as u64),
+            None => self.wait.has_done(pending.len() as u64),
+        }
+        let is_to_end = || self.worker.is_some_and(Worker::is_to_end);
+        self.pace.rest(self.node, pending.len() as u64, &is_to_end).await;
         Ok(())
     }
 

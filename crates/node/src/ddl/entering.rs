@@ -19,10 +19,14 @@
 //! *Notes* are taken away in the transaction that looks at what they say, and before it looks: a writer that leaves the
 //! same note waits for that transaction, and then there is a new one. Those about foreign keys are
 //! [`super::validating`]'s.
+//!
+//! *Many rows are entered by several threads* ([`super::workers`]), each by those of one partition after another.
 
-use super::build::{self, Patience, Reader, duplicate_entry};
+use super::build::{self, Part, Patience, Reader, duplicate_entry, parts_of};
+use super::pace::Pace;
 use super::progress::RowWork;
 use super::validating::{self, Seen};
+use super::workers::{Keeps, Parts, Worker, Workers, is_worth_it};
 use crate::commit::group::yield_once;
 use crate::database::TableHandle;
 use crate::error::NodeError;
@@ -49,28 +53,89 @@ const FEW: usize = 100;
 pub(super) async fn fill(
     node: &Arc<Node>,
     table: &Arc<TableInfo>,
-    building: &Building,
+    building: &Arc<Building>,
     patience: &mut Patience,
     wait: DdlWait<'_>,
+    (workers, keeps): (&Workers, Keeps),
 ) -> Result<(), NodeError> {
     if !building.uniques.is_empty() {
-        wait.begins(RowWork::EnterKeys, node.rows_of(table));
-        let primary = building.schema.key_def(building.schema.primary());
-        let mut reader = Reader::beside_writers(node, table, &building.schema);
-        let mut bases: Vec<Vec<u8>> = Vec::new();
-        while reader.next().await? {
-            bases.clear();
-            for row in reader.rows() {
-                let mut base = Vec::new();
-                primary.encode_row(&row, &mut base);
-                bases.push(base);
-            }
-            enter_all(node, table, building, &bases, patience).await?;
-            wait.has_done(bases.len() as u64);
+        let rows = node.rows_of(table);
+        wait.begins(RowWork::EnterKeys, rows);
+        let parts = parts_of(node, std::slice::from_ref(table));
+        if is_worth_it(node, wait, rows, parts.len()) {
+            enter_by_workers(node, building, parts, patience, wait, (workers, keeps.clone())).await?;
+        } else {
+            let told = Told { tell: &|rows| wait.has_done(rows), is_to_end: &|| false, pace: &wait.pace() };
+            enter_part(node, (table, None), building, patience, told).await?;
         }
     }
-    validating::validate_beside(node, table, building, patience, wait).await?;
+    validating::validate_beside(node, table, building, patience, wait, (workers, keeps)).await?;
     while look_at_notes(node, table, building, patience).await? > FEW {}
+    Ok(())
+}
+
+async fn enter_by_workers(
+    node: &Arc<Node>,
+    building: &Arc<Building>,
+    parts: Vec<Part>,
+    patience: &Patience,
+    wait: DdlWait<'_>,
+    (workers, keeps): (&Workers, Keeps),
+) -> Result<(), NodeError> {
+    let most = parts.len();
+    let (parts, pace) = (Parts::new(parts), wait.pace());
+    let work = |worker: Worker| {
+        let (node, building, parts, pace) = (node.clone(), building.clone(), parts.clone(), pace.clone());
+        let mut patience = patience.another();
+        async move {
+            let (tell, is_to_end) = (|rows| worker.has_done(rows), || worker.is_to_end());
+            let told = Told { tell: &tell, is_to_end: &is_to_end, pace: &pace };
+            while let Some((table, partition)) = parts.next(&worker) {
+                let part = (&table, Some(partition));
+                enter_part(&node, part, &building, &mut patience, told).await?;
+            }
+            Ok(())
+        }
+    };
+    workers.run(node, wait, most, keeps, work).await
+}
+
+/// Of those who work through rows: whom to tell, how fast, and whether to end.
+#[derive(Clone, Copy)]
+pub(super) struct Told<'a> {
+    pub tell: &'a (dyn Fn(u64) + Sync),
+    pub is_to_end: &'a (dyn Fn() -> bool + Sync),
+    pub pace: &'a Pace,
+}
+
+impl Told<'_> {
+    pub async fn has_done(self, node: &Node, rows: u64) {
+        (self.tell)(rows);
+        self.pace.rest(node, rows, self.is_to_end).await;
+    }
+}
+
+/// Enters the rows of a table, or of its part in a partition, unless it `is_to_end`.
+async fn enter_part(
+    node: &Arc<Node>,
+    (table, partition): (&Arc<TableInfo>, Option<u16>),
+    building: &Building,
+    patience: &mut Patience,
+    told: Told<'_>,
+) -> Result<(), NodeError> {
+    let primary = building.schema.key_def(building.schema.primary());
+    let mut reader = Reader::of(node, table, &building.schema, true, partition);
+    let mut bases: Vec<Vec<u8>> = Vec::new();
+    while reader.next().await? && !(told.is_to_end)() {
+        bases.clear();
+        for row in reader.rows() {
+            let mut base = Vec::new();
+            primary.encode_row(&row, &mut base);
+            bases.push(base);
+        }
+        enter_all(node, table, building, &bases, patience).await?;
+        told.has_done(node, bases.len() as u64).await;
+    }
     Ok(())
 }
 

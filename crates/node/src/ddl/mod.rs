@@ -23,15 +23,17 @@ mod foreign;
 mod histograms;
 pub mod locking;
 mod online;
+pub(crate) mod pace;
 mod partitions;
 mod progress;
 mod reorganize;
 mod tables;
 pub(crate) mod validating;
 mod views;
+mod workers;
 
 pub(crate) use build::duplicate_entry;
-pub use copying::{Convert, Look, is_online as is_copied_online};
+pub use copying::{Convert, Further, Look, OwnConvert, is_online as is_copied_online};
 pub(crate) use copying::{Copying, look_at_rows, tables_with_rows};
 pub use online::is_online;
 pub use progress::{Progress, RowWork, Stage};

@@ -28,6 +28,7 @@
 use super::Exclusive;
 use super::build::Building;
 use super::copying::{Copied, Copying};
+use super::workers::Workers;
 use crate::error::NodeError;
 use crate::locks::metadata::{DdlWait, LOOK, Meanwhile, Turns};
 use crate::node::Node;
@@ -89,28 +90,32 @@ pub(super) fn building_definition(
 }
 
 /// A job with the tables of its statement. Dropped while users are let in, it is undone when they have gone, which
-/// nobody waits for: what they write meanwhile goes to tables that are still there.
-pub(super) struct Work(Option<(Building, Exclusive)>);
+/// nobody waits for: what they write meanwhile goes to tables that are still there. So it is when its workers have ended.
+pub(super) struct Work {
+    job: Option<(Building, Exclusive)>,
+    pub workers: Workers,
+}
 
 impl Work {
     pub fn new(building: Building, held: Exclusive) -> Work {
-        Work(Some((building, held)))
+        Work { job: Some((building, held)), workers: Workers::default() }
     }
 
     pub fn building(&mut self) -> &mut Building {
-        &mut self.0.as_mut().expect("it is there until it is dropped").0
+        &mut self.job.as_mut().expect("it is there until it is dropped").0
     }
 
     pub fn held(&mut self) -> &mut Exclusive {
-        &mut self.0.as_mut().expect("it is there until it is dropped").1
+        &mut self.job.as_mut().expect("it is there until it is dropped").1
     }
 }
 
 impl Work {
     /// Copies a table that is held alone. Where writers see to it, they are let in meanwhile, and it is held alone again
     /// at the end.
-    pub async fn copy(&mut self, mut copying: Copying<'_, '_>, wait: DdlWait<'_>) -> Result<Copied, NodeError> {
+    pub async fn copy(&mut self, copying: Copying<'_, '_>, wait: DdlWait<'_>) -> Result<Copied, NodeError> {
         let node = self.building().node().clone();
+        let mut copying = copying.by(self.workers.clone(), None);
         if !self.building().is_kept() {
             wait.unless_killed(copying.pass()).await?;
             return Ok(copying.copied);
@@ -136,23 +141,36 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        let Some((building, mut held)) = self.0.take() else { return };
-        if held.alone || !building.is_kept() {
-            return undo(building, held);
+        let Some((building, held)) = self.job.take() else { return };
+        if !self.workers.are_at_work() {
+            return end(building, held);
         }
-        building.give_up();
-        held.let_writers_in();
-        if held.try_alone_again() {
-            return undo(building, held);
-        }
-        let node = building.node().clone();
-        let runtime = node.runtime.clone();
-        let undone = async move {
-            while held.have_alone_again(&node, UNDO).await.is_err() && node.check_running().is_ok() {}
-            undo(building, held);
+        let (workers, runtime) = (self.workers.clone(), building.node().runtime.clone());
+        let ended = async move {
+            workers.ended().await;
+            end(building, held);
         };
-        runtime.spawn("undo of a DDL statement", Box::pin(undone));
+        runtime.spawn("end of a DDL statement", Box::pin(ended));
     }
+}
+
+/// Undoes a job that has not ended well, when its tables are held alone.
+fn end(building: Building, mut held: Exclusive) {
+    if held.alone || !building.is_kept() {
+        return undo(building, held);
+    }
+    building.give_up();
+    held.let_writers_in();
+    if held.try_alone_again() {
+        return undo(building, held);
+    }
+    let node = building.node().clone();
+    let runtime = node.runtime.clone();
+    let undone = async move {
+        while held.have_alone_again(&node, UNDO).await.is_err() && node.check_running().is_ok() {}
+        undo(building, held);
+    };
+    runtime.spawn("undo of a DDL statement", Box::pin(undone));
 }
 
 /// In this order.

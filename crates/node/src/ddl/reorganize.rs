@@ -9,7 +9,7 @@ use super::Exclusive;
 use super::alter::{copies_online, redefined};
 use super::build::{Building, Patience};
 use super::cluster::{self, Place};
-use super::copying::Copying;
+use super::copying::{Copying, OwnConvert};
 use super::online::Work;
 use super::partitions::with_tables;
 use super::tables::tables_of_leaf;
@@ -59,7 +59,10 @@ impl Database {
         let mut work = Work::new(building, held);
         let mut patience = Patience::with_users(if is_online { wait.limit } else { Duration::ZERO });
         let mut same = same;
-        let copying = Copying::new(node, old, into, kept, &mut same, &mut patience).of_leaves(leave).telling(wait);
+        let copying = Copying::new(node, old, into, kept, &mut same, &mut patience)
+            .with_further(Some(&further_same))
+            .of_leaves(leave)
+            .telling(wait);
         let rows = work.copy(copying, wait).await?.rows;
         work.building().filled().await?;
         work.building().switch(Vec::new(), Vec::new(), vec![new.clone()])?;
@@ -98,6 +101,10 @@ pub(super) fn moving(old: &TableInfo, new: &Arc<TableInfo>) -> (Vec<Arc<TableInf
     let marks: Vec<bool> = after.iter().map(|leaf| !had.contains(&leaf.schema.id)).collect();
     let leave = before.iter().filter(|leaf| !has.contains(&leaf.schema.id)).cloned().collect();
     (leave, TableHandle::new(new.clone()).with_leaves(marks.into()))
+}
+
+pub(super) fn further_same() -> OwnConvert {
+    Box::new(same)
 }
 
 /// Rows stay as they are.

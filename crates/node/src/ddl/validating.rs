@@ -15,10 +15,11 @@
 //!
 //! The definition of the build has the new foreign keys behind those of the table ([`super::online`]).
 
-use super::build::{Patience, Reader, fault_point};
-use super::entering::beside_writers;
+use super::build::{Patience, Reader, fault_point, parts_of};
+use super::entering::{Told, beside_writers};
 use super::foreign::{all_there, key_of, missing_parent};
 use super::progress::RowWork;
+use super::workers::{Keeps, Parts, Worker, Workers, is_worth_it};
 use crate::commit::group::yield_once;
 use crate::error::NodeError;
 use crate::locks::metadata::DdlWait;
@@ -40,16 +41,17 @@ pub(crate) fn parents(node: &Node, definition: &TableSchema, old: &TableSchema) 
     found
 }
 
-/// Looks for the parents of all rows that are there; error 1452.
+/// Looks for the parents of all rows that are there; error 1452. Those of many rows are looked for by several threads.
 pub(super) async fn validate_beside(
     node: &Arc<Node>,
     table: &Arc<TableInfo>,
-    building: &Building,
+    building: &Arc<Building>,
     patience: &mut Patience,
     wait: DdlWait<'_>,
+    (workers, keeps): (&Workers, Keeps),
 ) -> Result<(), NodeError> {
-    wait.begins(RowWork::Validate, node.rows_of(table) * building.references.len() as u64);
-    let primary = building.schema.key_def(building.schema.primary());
+    let rows = node.rows_of(table);
+    wait.begins(RowWork::Validate, rows * building.references.len() as u64);
     for reference in &building.references {
         let key = &building.schema.foreign_keys[reference.number];
         let parent = match key.is_parent(&table.schema) {
@@ -60,34 +62,90 @@ pub(super) async fn validate_beside(
         let Some(index) = ParentIndex::of(key, &building.schema, &parent.schema) else {
             return missing_parent(key, &building.schema);
         };
-        let mut reader = Reader::beside_writers(node, table, &building.schema);
-        while reader.next().await? {
+        let looked_for = Arc::new(LookedFor {
+            node: node.clone(),
+            building: building.clone(),
+            number: reference.number,
+            columns: reference.columns.clone(),
+            parent,
+            index,
+        });
+        let parts = parts_of(node, std::slice::from_ref(table));
+        if !is_worth_it(node, wait, rows, parts.len()) {
+            let told = Told { tell: &|rows| wait.has_done(rows), is_to_end: &|| false, pace: &wait.pace() };
+            looked_for.look(table, None, patience, told).await?;
+            continue;
+        }
+        let most = parts.len();
+        let (parts, pace) = (Parts::new(parts), wait.pace());
+        let work = |worker: Worker| {
+            let (looked_for, parts, mut patience) = (looked_for.clone(), parts.clone(), patience.another());
+            let pace = pace.clone();
+            async move {
+                let (tell, is_to_end) = (|rows| worker.has_done(rows), || worker.is_to_end());
+                let told = Told { tell: &tell, is_to_end: &is_to_end, pace: &pace };
+                while let Some((table, partition)) = parts.next(&worker) {
+                    looked_for.look(&table, Some(partition), &mut patience, told).await?;
+                }
+                Ok(())
+            }
+        };
+        workers.run(node, wait, most, keeps.clone(), work).await?;
+    }
+    Ok(())
+}
+
+/// The parents that a new foreign key of a table asks for.
+struct LookedFor {
+    node: Arc<Node>,
+    building: Arc<Building>,
+    /// Of the foreign key in the build's definition.
+    number: usize,
+    /// Its columns.
+    columns: Vec<usize>,
+    parent: Arc<TableInfo>,
+    index: ParentIndex,
+}
+
+impl LookedFor {
+    /// Those of the rows of a table, or of its part in a partition, unless it `is_to_end`.
+    async fn look(
+        &self,
+        table: &Arc<TableInfo>,
+        partition: Option<u16>,
+        patience: &mut Patience,
+        told: Told<'_>,
+    ) -> Result<(), NodeError> {
+        let LookedFor { node, building, number, columns, parent, index } = self;
+        let primary = building.schema.key_def(building.schema.primary());
+        let mut reader = Reader::of(node, table, &building.schema, true, partition);
+        while reader.next().await? && !(told.is_to_end)() {
             fault_point("node.ddl.validate", node).await?;
             let mut wanted: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-            wait.has_done(reader.rows().count() as u64);
+            told.has_done(node, reader.rows().count() as u64).await;
             for row in reader.rows() {
-                let Some(key) = key_of(&row, &reference.columns, &index, &parent) else { continue };
+                let Some(key) = key_of(&row, columns, index, parent) else { continue };
                 let mut base = Vec::new();
                 primary.encode_row(&row, &mut base);
                 wanted.push((key, base));
             }
             let keys = distinct(&wanted);
-            if there(node, &parent, &index, &keys, patience).await? {
+            if there(node, parent, index, &keys, patience).await? {
                 patience.went_on();
                 yield_once().await;
                 continue;
             }
             for key in &keys {
-                if there(node, &parent, &index, std::slice::from_ref(key), patience).await? {
+                if there(node, parent, index, std::slice::from_ref(key), patience).await? {
                     continue;
                 }
                 for (_, base) in wanted.iter().filter(|(wanted, _)| wanted == key) {
-                    look_again(node, table, building, reference.number, base, patience).await?;
+                    look_again(node, table, building, *number, base, patience).await?;
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn distinct(wanted: &[(Vec<u8>, Vec<u8>)]) -> Vec<Vec<u8>> {

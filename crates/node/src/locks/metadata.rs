@@ -26,6 +26,7 @@
 //! are locked alone already, and *raises* the other mode for its time ([`Way`]): the session's locks stay.
 
 use crate::ddl::locking::TableLocks;
+use crate::ddl::pace::Pace;
 use crate::ddl::{Progress, RowWork};
 use crate::error::NodeError;
 use crate::runtime::Runtime;
@@ -33,6 +34,7 @@ use crate::table::TableInfo;
 use crate::transaction::Interrupt;
 use futures::future::{Either, select};
 use parking_lot::Mutex;
+use rauk_manage::JobLimits;
 use rauk_types::TableId;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -64,6 +66,10 @@ pub struct DdlWait<'a> {
     pub progress: Option<&'a Progress>,
     /// What the session of the statement has locked (LOCK TABLES): the statement works on these tables under their locks.
     pub locks: Option<&'a TableLocks>,
+    /// The most threads that work on its rows, if there are as many cores.
+    pub threads: usize,
+    /// How many rows a second are worked on, on each node; 0: as many as can be.
+    pub rows_per_second: u64,
 }
 
 /// Who may use a table while a DDL builds something that can be built so: what the statement's LOCK says.
@@ -84,6 +90,8 @@ impl From<Duration> for DdlWait<'_> {
             meanwhile: Meanwhile::All,
             progress: None,
             locks: None,
+            threads: usize::MAX,
+            rows_per_second: 0,
         }
     }
 }
@@ -102,6 +110,16 @@ impl DdlWait<'_> {
         if let Some(progress) = self.progress {
             progress.begin(work, all);
         }
+    }
+
+    /// How fast what it begins now goes.
+    pub(crate) fn pace(self) -> Arc<Pace> {
+        Pace::new(self.rows_per_second)
+    }
+
+    /// For the other processes that work for it.
+    pub(crate) fn limits(self) -> JobLimits {
+        JobLimits { threads: self.threads.try_into().unwrap_or(u32::MAX), rows_per_second: self.rows_per_second }
     }
 
     /// It has done so much more of it.

@@ -18,6 +18,12 @@ pub trait Runtime: Send + Sync {
     fn sleep(&self, duration: Duration) -> BoxFuture<()>;
     /// Runs a background task (checkpoints, collection, log flushing) that may block its thread on disk access.
     fn spawn(&self, name: &'static str, task: BoxFuture<()>);
+    /// The same for work that is to leave the processor to what clients wait for, where priorities can say so.
+    fn spawn_behind(&self, name: &'static str, task: BoxFuture<()>) {
+        self.spawn(name, task);
+    }
+    /// How many threads can run at the same time.
+    fn cores(&self) -> usize;
     /// Runs all jobs, in parallel where there are threads, and returns when they have ended.
     fn run_all(&self, jobs: Vec<Box<dyn FnOnce() + Send>>);
     fn random(&self) -> u64;

@@ -14,6 +14,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+/// The nice value of threads that work behind those of clients: of a core that both want they get a quarter. With less, a
+/// thread that is put aside while it has a partition would make clients wait for long.
+#[cfg(target_os = "linux")]
+const BEHIND: i32 = 5;
+
 /// What is done when the node must stop.
 type OnFatal = Box<dyn Fn(&str) + Send + Sync>;
 type Job = Box<dyn FnOnce() + Send>;
@@ -65,8 +70,24 @@ impl Runtime for Threads {
         }
     }
 
+    fn spawn_behind(&self, name: &'static str, task: BoxFuture<()>) {
+        let behind = async move {
+            // On Linux a thread has a priority of its own. Elsewhere, and where it cannot be set, the task is like any other.
+            #[cfg(target_os = "linux")]
+            if let Err(error) = rustix::process::setpriority_process(None, BEHIND) {
+                tracing::debug!(%error, name, "thread priority not lowered");
+            }
+            task.await;
+        };
+        self.spawn(name, Box::pin(behind));
+    }
+
+    fn cores(&self) -> usize {
+        thread::available_parallelism().map_or(1, usize::from)
+    }
+
     fn run_all(&self, jobs: Vec<Job>) {
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+        let threads = self.cores().min(jobs.len());
         if threads <= 1 {
             jobs.into_iter().for_each(|job| job());
             return;

@@ -14,5 +14,6 @@ mod native;
 mod online_copy;
 mod online_ddl;
 mod online_foreign;
+mod parallel_ddl;
 mod partitions;
 mod stress;

@@ -44,6 +44,7 @@ pub struct World {
     pub memory_limit: AtomicUsize,
     /// Milliseconds from one comparison of replicas to the next, for the same.
     pub compare_every: AtomicU64,
+    pub parallel_ddl_rows: AtomicU64,
     /// Commands that have been taken without an answer, while there is no majority.
     unanswered: Mutex<Option<Vec<GroupCommand>>>,
 }
@@ -92,6 +93,7 @@ impl World {
             memory_limit: AtomicUsize::new(Config::default().memory_limit as usize),
             // Tests count entries.
             compare_every: AtomicU64::new(3_600_000),
+            parallel_ddl_rows: AtomicU64::new(Config::default().parallel_ddl_rows),
             unanswered: Mutex::default(),
         })
     }
@@ -176,6 +178,7 @@ impl World {
             memory_limit: self.memory_limit.load(Ordering::Relaxed) as u64,
             compare_every: Duration::from_millis(self.compare_every.load(Ordering::Relaxed)),
             scrub_rest: Duration::from_millis(200),
+            parallel_ddl_rows: self.parallel_ddl_rows.load(Ordering::Relaxed),
             ..Config::default()
         };
         let options = MemberOptions { config, identity, hooks: Hooks::default() };

@@ -22,7 +22,7 @@ fn three() -> (parking_lot::MutexGuard<'static, ()>, Arc<World>, Vec<Node>) {
     (turn, world, nodes)
 }
 
-fn end(nodes: Vec<Node>) {
+pub fn end(nodes: Vec<Node>) {
     nodes.into_iter().for_each(Node::kill);
 }
 
@@ -35,12 +35,12 @@ fn code(error: NodeError) -> u16 {
 }
 
 /// Nothing of a DDL statement is left in the group.
-fn wait_calm(world: &World) {
+pub fn wait_calm(world: &World) {
     world.wait("no intents and jobs", |g| g.intents.is_empty() && g.catalog.jobs().next().is_none());
 }
 
 /// Statements that meet a change of primaries are done again, as clients do.
-async fn steady<T>(statement: impl AsyncFn() -> Result<T, NodeError>) -> T {
+pub async fn steady<T>(statement: impl AsyncFn() -> Result<T, NodeError>) -> T {
     let end = Instant::now() + Duration::from_secs(15);
     loop {
         match statement().await {
@@ -51,7 +51,7 @@ async fn steady<T>(statement: impl AsyncFn() -> Result<T, NodeError>) -> T {
     }
 }
 
-async fn rows_by(db: &Database, table: &str, spec: ScanSpec) -> Vec<Vec<Value>> {
+pub async fn rows_by(db: &Database, table: &str, spec: ScanSpec) -> Vec<Vec<Value>> {
     steady(async || {
         let table = db.table("d", table)?;
         let mut txn = db.begin(TxnOptions::default());
@@ -63,7 +63,7 @@ async fn rows_by(db: &Database, table: &str, spec: ScanSpec) -> Vec<Vec<Value>> 
     .await
 }
 
-async fn rows(db: &Database, table: &str) -> Vec<Vec<Value>> {
+pub async fn rows(db: &Database, table: &str) -> Vec<Vec<Value>> {
     let mut rows = rows_by(db, table, all(None)).await;
     rows.sort_by_key(|r| match r[0] {
         Value::Int(v) => v,
@@ -96,7 +96,7 @@ async fn try_insert(db: &Database, table: &str, row: &[Value]) -> InsertOutcome 
     .await
 }
 
-async fn fill(db: &Database, table: &str, ids: std::ops::Range<i64>) {
+pub async fn fill(db: &Database, table: &str, ids: std::ops::Range<i64>) {
     let rows: Vec<_> = ids.map(|i| account(i, i % 10, Some(&format!("c{i}")))).collect();
     write(db, table, &rows).await;
 }
@@ -223,7 +223,7 @@ fn ddl_waits_for_transactions_of_other_nodes_and_new_ones_for_it() {
     end(nodes);
 }
 
-fn with_indexes(t: &TableHandle) -> TableSchema {
+pub fn with_indexes(t: &TableHandle) -> TableSchema {
     let mut new = (**t.schema()).clone();
     new.indexes.push(index(5, "u_code_id", IndexKind::Unique, &[2, 0]));
     new.indexes.push(index(6, "by_code_value", IndexKind::Ordered, &[2, 1]));

@@ -11,6 +11,7 @@ mod world;
 
 mod calls;
 mod ddl;
+mod parallel_ddl;
 mod transactions;
 
 use parking_lot::{Mutex, MutexGuard};

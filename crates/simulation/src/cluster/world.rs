@@ -217,6 +217,7 @@ impl World {
             unstable_bytes: [1 << 10, 16 << 20][(seed / 4 % 2) as usize],
             compare_every: Duration::from_millis(300),
             scrub_rest: Duration::from_millis(300),
+            parallel_ddl_rows: [0, 8, u64::MAX][(seed / 5 % 3) as usize],
             ..Config::default()
         };
         let config = if scenario.small_log {

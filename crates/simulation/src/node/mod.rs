@@ -101,6 +101,7 @@ impl NodeRun {
             end_slice: [1, 3, 128][(seed % 3) as usize],
             compare_every: Duration::from_secs(1),
             scrub_rest: Duration::from_millis(300),
+            parallel_ddl_rows: [0, 8, u64::MAX][(seed / 3 % 3) as usize],
             recovery: Arc::default(),
         };
         NodeRun {

@@ -269,6 +269,37 @@ impl Context {
         }
     }
 
+    /// For another thread that works on the same statement, without what the statement has come to so far, the session's
+    /// variables and its subqueries. `random_state`: its own.
+    pub(crate) fn beside(&self, random_state: u64) -> Context {
+        Context {
+            sql_mode: self.sql_mode,
+            now_micros: self.now_micros,
+            time_zone: self.time_zone.clone(),
+            collation: self.collation,
+            current_database: self.current_database.clone(),
+            user: self.user.clone(),
+            current_user: self.current_user.clone(),
+            current_role: self.current_role.clone(),
+            connection_id: self.connection_id,
+            auto_increment: self.auto_increment,
+            max_error_count: self.max_error_count,
+            max_allowed_packet: self.max_allowed_packet,
+            strict_statement: self.strict_statement,
+            ignores_errors: self.ignores_errors,
+            server: self.server.clone(),
+            random_state,
+            ..Context::new(self.variables.clone())
+        }
+    }
+
+    /// Notes warnings of another thread, `count` of them, of which these were kept.
+    pub(crate) fn take_over(&mut self, warnings: Vec<Warning>, count: u64) {
+        let room = self.max_error_count.saturating_sub(self.warnings.len());
+        self.warnings.extend(warnings.into_iter().take(room));
+        self.warning_count += count;
+    }
+
     /// `@name := value`. Error 1038: a session's variables may take as much memory as one of its statements.
     pub fn set_user_variable(&mut self, name: String, value: Value, collation: Collation) -> Result<(), MysqlError> {
         // A variable holds no JSON: it has its text.

@@ -427,6 +427,8 @@ impl Session {
             meanwhile: Meanwhile::All,
             progress: Some(&self.process.progress),
             locks: self.locks_of_ddl.as_ref(),
+            threads: self.settings.ddl_threads,
+            rows_per_second: self.settings.ddl_rows_per_second,
         }
     }
 

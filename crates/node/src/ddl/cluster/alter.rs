@@ -11,12 +11,13 @@ use super::{Held, Place, describe};
 use crate::database::TableHandle;
 use crate::ddl::alter::{Plan, added_keys, between, copies_online, follow, next_version, redefined};
 use crate::ddl::build::{self, Patience};
-use crate::ddl::copying::{Convert, Copied, Copying, Look, look_at_rows, tables_with_rows};
+use crate::ddl::copying::{Convert, Copied, Copying, Further, Look, look_at_rows, tables_with_rows};
 use crate::ddl::entering;
 use crate::ddl::foreign;
 use crate::ddl::online::building_definition;
 use crate::ddl::partitions::with_tables;
 use crate::ddl::reorganize;
+use crate::ddl::workers::Workers;
 use crate::error::NodeError;
 use crate::locks::metadata::{DdlWait, Meanwhile};
 use crate::member::catalog::intents::Own;
@@ -30,6 +31,7 @@ use rauk_log::fault;
 use rauk_manage::group::GroupCommand;
 use rauk_manage::{Command, JobId};
 use rauk_types::{ForeignKey, IndexKeys, IndexSchema, Member, ProcessId, TableId, TableSchema};
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::Arc;
@@ -63,7 +65,7 @@ pub async fn alter_table(
     }
     loop {
         held.alone_again(wait).await?;
-        let (job, (plan, is_online)) = Job::start(&held, &what, |ids| {
+        let (job, (plan, is_online)) = Job::start(&held, &what, wait, |ids| {
             let plan = Plan::make(old, new.clone(), &mut *ids);
             let online = building_definition(&old.schema, &plan.new, &added, wait.meanwhile);
             let is_online = online.is_some();
@@ -155,7 +157,8 @@ async fn fill_indexes(
         let table = &job.held.tables[0];
         // If it is not there any more the group has ended the job.
         let kept = table.shared.building.get().ok_or(NodeError::LockTimeout)?;
-        return entering::fill(job.held.place.node, table, &kept, patience, wait).await;
+        let workers = (&Workers::default(), Some(job.keeps()));
+        return entering::fill(job.held.place.node, table, &kept, patience, wait, workers).await;
     }
     let mut uniques = Vec::new();
     for id in &plan.fresh {
@@ -177,7 +180,7 @@ pub async fn rewrite_table(
     new: TableSchema,
     wait: DdlWait<'_>,
     mut look: Option<&mut Look<'_>>,
-    convert: &mut Convert<'_>,
+    (convert, further): (&mut Convert<'_>, Option<&Further<'_>>),
 ) -> Result<u64, NodeError> {
     let what = describe("ALTER TABLE", &[(new.database.clone(), new.name.clone())]);
     let wait = wait.under_locks();
@@ -191,7 +194,7 @@ pub async fn rewrite_table(
     let mut again = Again::beside_users(is_online, wait);
     loop {
         held.alone_again(wait).await?;
-        let (job, schemas) = Job::start(&held, &what, |ids| {
+        let (job, schemas) = Job::start(&held, &what, wait, |ids| {
             let schemas = Node::complete(new.clone(), &mut *ids);
             let mut tables = schemas.clone();
             tables.extend(is_online.then(|| Arc::new(notes_schema(&old.schema, ids()))));
@@ -205,7 +208,9 @@ pub async fn rewrite_table(
             }
             let kept = job.kept(old, is_online)?;
             let new = TableHandle::new(info.clone());
-            let copying = Copying::new(place.node, old, new, kept, convert, &mut again.patience).telling(wait);
+            let copying = Copying::new(place.node, old, new, kept, convert, &mut again.patience)
+                .with_further(further)
+                .telling(wait);
             let copied = job.copy(copying, is_online, wait).await?;
             wait.unless_killed(foreign::validate(place.node, &info, &info, &added)).await?;
             job.count_above(&info, copied.highest).await?;
@@ -242,7 +247,7 @@ pub async fn reorganize_leaves(
     let mut again = Again::beside_users(is_online, wait);
     loop {
         held.alone_again(wait).await?;
-        let (job, schema) = Job::start(&held, &what, |ids| {
+        let (job, schema) = Job::start(&held, &what, wait, |ids| {
             let schema = with_tables(old, new.clone(), &mut *ids);
             let mut tables = reorganize::made(old, &schema);
             tables.extend(is_online.then(|| Arc::new(notes_schema(&old.schema, ids()))));
@@ -257,6 +262,7 @@ pub async fn reorganize_leaves(
             let kept = job.kept(old, is_online)?;
             let mut same = reorganize::same;
             let copying = Copying::new(place.node, old, into, kept, &mut same, &mut again.patience)
+                .with_further(Some(&reorganize::further_same))
                 .of_leaves(leave)
                 .telling(wait);
             Ok(job.copy(copying, is_online, wait).await?.rows)
@@ -305,7 +311,7 @@ type Schemas = Vec<Arc<TableSchema>>;
 struct Job<'a> {
     held: &'a Held<'a>,
     id: JobId,
-    _own: Own,
+    own: Arc<Own>,
 }
 
 impl<'a> Job<'a> {
@@ -313,24 +319,30 @@ impl<'a> Job<'a> {
     async fn start<T>(
         held: &'a Held<'a>,
         what: &str,
+        wait: DdlWait<'_>,
         mut make: impl FnMut(&mut dyn FnMut() -> TableId) -> (Schemas, Schemas, T),
     ) -> Result<(Job<'a>, T), NodeError> {
         let place = held.place;
         let intents = &place.cluster.catalog_state().intents;
         let _starting = intents.starting();
-        let (table, owner) = (held.tables[0].schema.id, place.cluster.me().process);
+        let (table, owner, limits) = (held.tables[0].schema.id, place.cluster.me().process, wait.limits());
         let command = |ids: &mut dyn FnMut() -> _| {
             let (tables, definitions, made) = make(ids);
-            (Command::StartBuild { what: what.to_string(), table, owner, tables, definitions }, made)
+            (Command::StartBuild { what: what.to_string(), table, owner, tables, definitions, limits }, made)
         };
         let (applied, made) = place.change_with_ids(held.number(), command).await.map_err(nothing_seen)?;
         let id = applied.job.expect("a started job is told").id;
-        Ok((Job { held, id, _own: intents.own_job(id) }, made))
+        Ok((Job { held, id, own: Arc::new(intents.own_job(id)) }, made))
     }
 
     /// A table that it builds. If it is not there any more the job was ended, since the group took this process for dead.
     fn table(&self, id: TableId) -> Result<Arc<TableInfo>, NodeError> {
         self.held.place.node.tables.by_id(id).ok_or(NodeError::LockTimeout)
+    }
+
+    /// While a worker has this, this process ends neither the job nor its intent as it is now.
+    fn keeps(&self) -> Arc<dyn Any + Send + Sync> {
+        Arc::new((self.own.clone(), self.held.own()))
     }
 
     /// What writers see to while rows of `old` are copied.
@@ -345,18 +357,15 @@ impl<'a> Job<'a> {
     }
 
     /// Copies a table, which is held alone again at the end.
-    async fn copy(
-        &self,
-        mut copying: Copying<'_, '_>,
-        is_online: bool,
-        wait: DdlWait<'_>,
-    ) -> Result<Copied, NodeError> {
+    async fn copy(&self, copying: Copying<'_, '_>, is_online: bool, wait: DdlWait<'_>) -> Result<Copied, NodeError> {
+        let mut copying = copying.by(Workers::default(), Some(self.keeps()));
         if !is_online {
             wait.unless_killed(copying.pass()).await?;
             wait.unless_killed(self.covered()).await?;
             return Ok(copying.copied);
         }
         self.held.let_users_in(wait.meanwhile).await?;
+        copying = copying.by(Workers::default(), Some(self.keeps()));
         fault::point("node.ddl.cluster.open").map_err(build::fault_error)?;
         wait.unless_killed(copying.pass()).await?;
         let mut returns = 0;

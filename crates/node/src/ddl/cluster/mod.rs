@@ -240,7 +240,7 @@ impl<'a> Place<'a> {
         under: Option<u64>,
         what: String,
         left: &(impl Fn() -> Duration + Sync),
-    ) -> Result<(u64, Own), NodeError> {
+    ) -> Result<(u64, Arc<Own>), NodeError> {
         let intents = &self.cluster.catalog_state().intents;
         let all = tables.iter().map(|t| t.schema.id);
         let (reads, tables): (Vec<TableId>, Vec<TableId>) = all.partition(|id| reads.contains(id));
@@ -251,7 +251,7 @@ impl<'a> Place<'a> {
                 // An intent that comes late is ended by whoever finds that nobody has it.
                 let intended = self.cluster.propose(GroupCommand::Intend { intent: intent.clone() }).await;
                 match intended.map_err(nothing_seen)? {
-                    Answer::Intent(number) => return Ok((number, intents.own(number))),
+                    Answer::Intent(number) => return Ok((number, Arc::new(intents.own(number)))),
                     Answer::Refused(Refused::Intended(_)) => {}
                     Answer::Refused(why) => return Err(refused(&why)),
                     // The group takes this process for dead.
@@ -287,7 +287,7 @@ struct Held<'a> {
     place: Place<'a>,
     tables: Vec<Arc<TableInfo>>,
     /// Another one when it has been opened or closed.
-    intent: Mutex<Option<(u64, Own)>>,
+    intent: Mutex<Option<(u64, Arc<Own>)>>,
     /// All processes have said that they have locked the tables for the intent as it is. Not while users are let in, nor when they
     /// could not be waited for: an intent that is closed says nothing of who is still at the tables.
     alone: AtomicBool,
@@ -296,6 +296,11 @@ struct Held<'a> {
 impl Held<'_> {
     fn number(&self) -> Option<u64> {
         self.intent.lock().as_ref().map(|(number, _)| *number)
+    }
+
+    /// While somebody has this, this process does not end the intent as it is now.
+    fn own(&self) -> Option<Arc<Own>> {
+        self.intent.lock().as_ref().map(|(_, own)| own.clone())
     }
 
     /// Whether the group still has the intent.
@@ -311,7 +316,7 @@ impl Held<'_> {
 
 /// Tables that a session has locked in the whole cluster, until this is dropped.
 pub(super) struct Kept {
-    intent: Option<(u64, Own)>,
+    intent: Option<(u64, Arc<Own>)>,
 }
 
 impl Kept {

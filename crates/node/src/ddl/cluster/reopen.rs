@@ -12,6 +12,7 @@ use futures::future::{Either, select};
 use rauk_log::fault;
 use rauk_manage::group::{Answer, GroupCommand, Open, Refused};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -87,7 +88,7 @@ impl Held<'_> {
         let number = self.number().expect("only what has tables is opened");
         match cluster.propose(GroupCommand::Reopen { number, open }).await.map_err(nothing_seen)? {
             Answer::Intent(number) => {
-                *self.intent.lock() = Some((number, intents.own(number)));
+                *self.intent.lock() = Some((number, Arc::new(intents.own(number))));
                 Ok(true)
             }
             Answer::Refused(Refused::Intended(_)) => Ok(false),

@@ -385,7 +385,7 @@ impl Intents {
             }
             if filling.is_none() && self.fills.has_work() {
                 let (own, weak) = (self.clone(), weak.clone());
-                filling = Some(Box::pin(async move { own.fills.run(weak).await }));
+                filling = Some(Box::pin(Fills::run(own, weak)));
             }
             drop(node);
             let mut work = Work { locking: &mut locking, chore: &mut chore, filling: &mut filling, tick: &mut tick };

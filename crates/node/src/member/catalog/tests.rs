@@ -338,6 +338,7 @@ fn what_a_job_builds_is_known_by_its_ids_until_the_switch() {
         owner: ProcessId(1),
         tables: with_unique(table(ids[0], "a"), ids[1]).to_vec(),
         definitions: vec![],
+        limits: Default::default(),
     };
     let job = w.change(build([2, 3])).job.unwrap();
     assert_eq!(w.db.table("d", "a").unwrap().schema().id, TableId(1));
@@ -480,6 +481,7 @@ fn locks_stay_while_their_session_changes_definitions() {
         owner: ProcessId(1),
         tables: vec![Arc::new(table(5, "a"))],
         definitions: vec![],
+        limits: Default::default(),
     };
     let job = w.put_with(build, Some(rewrite)).job.unwrap().id;
     w.follow();
@@ -572,8 +574,14 @@ fn jobs_and_intents_without_a_statement_are_found() {
     w.say(GroupCommand::EndIntent { number });
 
     let tables = vec![Arc::new(table(2, "a"))];
-    let build =
-        Command::StartBuild { what: "x".into(), table: TableId(1), owner: ProcessId(2), tables, definitions: vec![] };
+    let build = Command::StartBuild {
+        what: "x".into(),
+        table: TableId(1),
+        owner: ProcessId(2),
+        tables,
+        definitions: vec![],
+        limits: Default::default(),
+    };
     let job: JobId = w.put(build).job.unwrap().id;
     let _own = w.state.intents.own(w.builds.unwrap());
     let abort = Some(GroupCommand::Catalog { command: Command::AbortJob { job }, intent: None });
@@ -620,7 +628,14 @@ fn indexed(w: &mut World) -> (TableHandle, Arc<TableSchema>) {
 
 fn fill(new: &Arc<TableSchema>) -> Command {
     let (what, definitions) = ("ALTER TABLE d.a".to_string(), vec![new.clone()]);
-    Command::StartBuild { what, table: new.id, owner: ProcessId(1), tables: vec![], definitions }
+    Command::StartBuild {
+        what,
+        table: new.id,
+        owner: ProcessId(1),
+        tables: vec![],
+        definitions,
+        limits: Default::default(),
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@
 pub mod alter;
 pub mod checks;
 pub mod columns;
+mod conversion;
 pub mod create;
 mod demanded;
 pub mod drop;

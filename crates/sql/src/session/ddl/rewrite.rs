@@ -5,15 +5,15 @@
 //! ([`is_as_new`]): so that EXCHANGE PARTITION finds them alike.
 
 use super::alter::key_parts;
-use super::{checks, columns};
+use super::checks;
+use super::conversion::{Beside, Conversion, RowNumbers, Warnings};
 use crate::bind::own_row;
-use crate::exec::rules;
-use crate::expr;
 use crate::session::session::Session;
-use rauk_node::{DdlWait, Look, Meanwhile, TableHandle, is_copied_online};
-use rauk_types::error::codes;
+use parking_lot::Mutex;
+use rauk_node::{DdlWait, Look, Meanwhile, OwnConvert, TableHandle, is_copied_online};
 use rauk_types::format::parse_int_prefix;
 use rauk_types::{Column, ColumnDefault, DataType, MysqlError, TableSchema, TypeKind, Value, ValueRef};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Whether all rows are as those of a new table would be.
@@ -140,6 +140,32 @@ pub(super) fn is_online(old: &TableSchema, new: &TableSchema, checks: bool) -> b
 }
 
 impl Session {
+    fn conversion(&self, old: &TableSchema, new: &TableSchema) -> Result<Conversion, MysqlError> {
+        let source = |column: &Column| {
+            let at = old.columns.iter().position(|before| before.id == column.id)?;
+            Some((at, old.columns[at].ty))
+        };
+        let sources: Vec<Option<(usize, DataType)>> = new.columns.iter().map(source).collect();
+        let bind_context = self.bind_context(Vec::new());
+        let mut computed = Vec::new();
+        for at in (0..sources.len()).filter(|&at| sources[at].is_none()) {
+            if let Some(expr) = own_row::computed_default(new, at, &bind_context)? {
+                computed.push((at, expr));
+            }
+        }
+        Ok(Conversion {
+            sources,
+            numbered: new.auto_increment.filter(|_| newly_numbered(old, new)),
+            zero_is_number: self.settings.sql_mode.no_auto_value_on_zero,
+            highest: AtomicU64::new(0),
+            rows: AtomicU64::new(0),
+            row_rules: own_row::row_rules(new, &bind_context)?,
+            computed,
+            strict: self.settings.sql_mode.strict,
+            schema: new.clone(),
+        })
+    }
+
     /// Writes all rows again under the new definition; gives how many. `meanwhile`: who may use the table, where that can be. Where AUTO_INCREMENT comes to a column, rows without a number get one above
     /// all that are there: rows come in no order, so that lower ones might be taken by rows that are yet to come.
     pub(super) async fn rewrite_table(
@@ -149,80 +175,24 @@ impl Session {
         new: TableSchema,
         meanwhile: Meanwhile,
     ) -> Result<u64, MysqlError> {
-        // Where each new column's value comes from, and the type it has there.
-        let sources: Vec<Option<(usize, DataType)>> = new
-            .columns
-            .iter()
-            .map(|column| old.columns.iter().position(|c| c.id == column.id).map(|at| (at, old.columns[at].ty)))
-            .collect();
-        let numbered = new.auto_increment.filter(|_| newly_numbered(old, &new));
-        let numbers_of = numbered.and_then(|at| sources[at]).map(|(from, _)| from);
-        let zero_is_number = numbers_of.is_some() && self.settings.sql_mode.no_auto_value_on_zero;
-        // The highest number so far.
-        let highest = AtomicU64::new(0);
-        let columns = new.columns.clone();
-        let bind_context = self.bind_context(Vec::new());
-        let row_rules = own_row::row_rules(&new, &bind_context)?;
-        let schema = new.clone();
-        let mut computed = Vec::new();
-        for at in (0..sources.len()).filter(|&at| sources[at].is_none()) {
-            if let Some(expr) = own_row::computed_default(&new, at, &bind_context)? {
-                computed.push((at, expr));
-            }
-        }
-        let strict = self.settings.sql_mode.strict;
+        let conversion = Arc::new(self.conversion(old, &new)?);
+        let numbers_of = conversion.numbers_of();
+        let runtime = self.engine.runtime.clone();
         let database = self.engine.database.clone();
         let context = &mut self.context;
-        let before = std::mem::replace(&mut context.strict_statement, strict);
-        let mut row_number = 0;
-        let mut convert = |row: &[Value]| -> Result<Vec<Value>, MysqlError> {
-            row_number += 1;
-            let mut out = Vec::with_capacity(columns.len());
-            for (at, column) in columns.iter().enumerate() {
-                let value = match sources[at] {
-                    source if numbered == Some(at) => {
-                        let stored = match source {
-                            Some((from, ty)) if !row[from].is_null() => {
-                                expr::convert_for_column(row[from].clone(), &ty, column, row_number, context)?
-                            }
-                            _ => Value::Null,
-                        };
-                        match stored.as_ref().as_counted() {
-                            Some(number) if number != 0 || zero_is_number => stored,
-                            _ => {
-                                let number = Value::UInt(highest.fetch_add(1, Ordering::Relaxed).saturating_add(1));
-                                let ty = DataType::BIGINT_UNSIGNED;
-                                expr::convert_for_column(number, &ty, column, row_number, context)?
-                            }
-                        }
-                    }
-                    // Computed below.
-                    _ if column.generated.is_some() => Value::Null,
-                    None => column.initial.clone(),
-                    Some((from, _)) if row[from].is_null() && !column.nullable => {
-                        if strict {
-                            return Err(MysqlError::new(1138, "Invalid use of NULL value"));
-                        }
-                        let message = format!("Data truncated for column '{}' at row {row_number}", column.name);
-                        context.warn(codes::WARN_DATA_TRUNCATED, message);
-                        columns::implicit_value(column, context)?
-                    }
-                    Some((from, ty)) if ty == column.ty => row[from].clone(),
-                    Some((from, ty)) => expr::convert_for_column(row[from].clone(), &ty, column, row_number, context)?,
-                };
-                out.push(value);
-            }
-            for (at, expr) in &computed {
-                rules::fill(*at, expr, &schema, &mut out, row_number, context)?;
-            }
-            if let Some(row_rules) = &row_rules {
-                rules::compute(row_rules, &schema, &mut out, row_number, false, context)?;
-                rules::holds(row_rules, &out, false, context)?;
-            }
-            Ok(out)
+        let before = std::mem::replace(&mut context.strict_statement, conversion.strict);
+        // Other threads convert rows with contexts of their own.
+        let template = Mutex::new(context.beside(0));
+        let warnings: Arc<Mutex<Warnings>> = Arc::default();
+        let further = || -> OwnConvert {
+            let context = template.lock().beside(runtime.random());
+            let mut beside = Beside::new(conversion.clone(), context, warnings.clone());
+            Box::new(move |row: &[Value]| beside.convert(row))
         };
+        let mut numbers = RowNumbers::default();
+        let mut convert = |row: &[Value]| conversion.convert(row, &mut numbers, context);
         let mut look = numbers_of.map(|from| {
-            let highest = &highest;
+            let highest = &conversion.highest;
             move |row: &[Value]| {
                 highest.fetch_max(number_of(&row[from]), Ordering::Relaxed);
             }
@@ -232,22 +202,26 @@ impl Session {
             limit: self.settings.metadata_wait,
             interrupt: Some(&self.process.interrupt),
             foreign_key_checks: self.settings.foreign_key_checks,
-            meanwhile: if is_online(old, &schema, self.settings.foreign_key_checks) {
+            meanwhile: if is_online(old, &conversion.schema, self.settings.foreign_key_checks) {
                 meanwhile
             } else {
                 Meanwhile::Nobody
             },
             progress: Some(&self.process.progress),
             locks: self.locks_of_ddl.as_ref(),
+            threads: self.settings.ddl_threads,
+            rows_per_second: self.settings.ddl_rows_per_second,
         };
         let result = match table.is_temporary() {
             true => database.alter_temporary(table, new, look, &mut convert).await.map(|(new, rows)| (Some(new), rows)),
             false => {
-                let written = database.rewrite_seen_table(table, new, wait, look, &mut convert).await;
+                let written = database.rewrite_seen_table(table, new, wait, look, &mut convert, Some(&further)).await;
                 written.map(|rows| (None, rows))
             }
         };
         self.context.strict_statement = before;
+        let warnings = std::mem::take(&mut *warnings.lock());
+        self.context.take_over(warnings.kept, warnings.count);
         let (temporary, rows) = result?;
         if let Some(new) = temporary {
             self.replace_temporary(table, new);

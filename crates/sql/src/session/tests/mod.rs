@@ -29,6 +29,7 @@ mod multi_valued;
 mod nearest;
 mod outfiles;
 mod own_row;
+mod parallel_ddl;
 mod performance;
 mod plans;
 mod profiles;
@@ -90,16 +91,22 @@ pub(super) fn server_with(disk: Arc<MemoryDisk>, memory_available: u64) -> Serve
 
 /// The same, started with something to be done with root's password.
 pub(super) fn server_as(disk: Arc<MemoryDisk>, memory_available: u64, root_password: Option<RootPassword>) -> Server {
-    let runtime = Threads::start().expect("threads start");
-    let config = Config {
+    server_of(disk, Config { memory_available, ..config() }, root_password)
+}
+
+fn config() -> Config {
+    Config {
         partitions: 4,
         memory_limit: 64 << 20,
-        memory_available,
         history_limit: 16 << 20,
         segment_bytes: 4 << 20,
         checkpoint_redo_bytes: 64 << 20,
         ..Config::default()
-    };
+    }
+}
+
+fn server_of(disk: Arc<MemoryDisk>, config: Config, root_password: Option<RootPassword>) -> Server {
+    let runtime = Threads::start().expect("threads start");
     let database = Database::open(config, disk, runtime.clone(), &|_| {}).expect("the database opens");
     database.set_evaluator(Arc::new(crate::exec::SqlEvaluator::default()));
     let clock = Arc::new(AtomicI64::new(NOW));

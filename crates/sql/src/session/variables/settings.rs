@@ -29,6 +29,10 @@ pub struct Settings {
     pub lock_wait_timeout: Duration,
     /// lock_wait_timeout: definitions.
     pub metadata_wait: Duration,
+    /// innodb_ddl_threads: of one DDL statement, at most.
+    pub ddl_threads: usize,
+    /// rauk_ddl_rows_per_second; 0 is no limit.
+    pub ddl_rows_per_second: u64,
     pub snapshot_isolation: bool,
     pub foreign_key_checks: bool,
     /// Milliseconds; 0 is no limit.
@@ -100,6 +104,8 @@ impl Settings {
             read_only: on("transaction_read_only"),
             lock_wait_timeout: Duration::from_secs(unsigned("innodb_lock_wait_timeout")),
             metadata_wait: Duration::from_secs(unsigned("lock_wait_timeout")),
+            ddl_threads: unsigned("innodb_ddl_threads") as usize,
+            ddl_rows_per_second: unsigned("rauk_ddl_rows_per_second"),
             snapshot_isolation: on("innodb_snapshot_isolation"),
             foreign_key_checks: on("foreign_key_checks"),
             max_execution_time: unsigned("max_execution_time"),
