@@ -4,6 +4,7 @@
 //! |---|---|
 //! | copying ALTER | a row of `ALTER TABLE … MODIFY` that changes a column's type |
 //! | ADD INDEX | a row of `ALTER TABLE … ADD KEY` |
+//! | …, one thread | the same with `innodb_ddl_threads = 1`; MariaDB never has more |
 //! | REORGANIZE PARTITION | a row that goes from one partition to two, or back |
 //! | DROP PARTITION, EXCHANGE PARTITION | a statement, over a partition with all rows; EXCHANGE without validation, which MariaDB has not |
 //! | insert, one table; insert, partitions | a row of `INSERT … SELECT` |
@@ -74,8 +75,8 @@ pub fn options(arguments: &ArgMatches) -> Options {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Workload {
-    Copy,
-    AddIndex,
+    Copy { threads: Threads },
+    AddIndex { threads: Threads },
     Reorganize,
     Drop,
     Exchange,
@@ -84,9 +85,19 @@ enum Workload {
     Update { beside: bool },
 }
 
-const WORKLOADS: [Workload; 11] = [
-    Workload::Copy,
-    Workload::AddIndex,
+/// Threads that work on one statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Threads {
+    /// As many as there are cores.
+    All,
+    One,
+}
+
+const WORKLOADS: [Workload; 13] = [
+    Workload::Copy { threads: Threads::All },
+    Workload::Copy { threads: Threads::One },
+    Workload::AddIndex { threads: Threads::All },
+    Workload::AddIndex { threads: Threads::One },
     Workload::Reorganize,
     Workload::Drop,
     Workload::Exchange,
@@ -108,8 +119,10 @@ struct Measured {
 impl Workload {
     fn name(self) -> &'static str {
         match self {
-            Workload::Copy => "copying ALTER",
-            Workload::AddIndex => "ADD INDEX",
+            Workload::Copy { threads: Threads::All } => "copying ALTER",
+            Workload::Copy { threads: Threads::One } => "copying ALTER, one thread",
+            Workload::AddIndex { threads: Threads::All } => "ADD INDEX",
+            Workload::AddIndex { threads: Threads::One } => "ADD INDEX, one thread",
             Workload::Reorganize => "REORGANIZE PARTITION",
             Workload::Drop => "DROP PARTITION",
             Workload::Exchange => "EXCHANGE PARTITION",
@@ -120,6 +133,10 @@ impl Workload {
             Workload::Update { beside: false } => "update alone",
             Workload::Update { beside: true } => "update beside ALTER",
         }
+    }
+
+    fn has_one_thread(self) -> bool {
+        matches!(self, Workload::Copy { threads: Threads::One } | Workload::AddIndex { threads: Threads::One })
     }
 
     /// The tables of a round: `t` has all rows.
@@ -164,8 +181,12 @@ impl Workload {
         let table = format!("{DATABASE}.t");
         let rows = options.rows as f64;
         match self {
-            Workload::Copy => statements(connection, rows, &[format!("ALTER TABLE {table} MODIFY a BIGINT NOT NULL")]),
-            Workload::AddIndex => statements(connection, rows, &[format!("ALTER TABLE {table} ADD KEY by_a (a)")]),
+            Workload::Copy { .. } => {
+                statements(connection, rows, &[format!("ALTER TABLE {table} MODIFY a BIGINT NOT NULL")])
+            }
+            Workload::AddIndex { .. } => {
+                statements(connection, rows, &[format!("ALTER TABLE {table} ADD KEY by_a (a)")])
+            }
             Workload::Reorganize => {
                 let half = options.rows / 2;
                 let split = format!(
@@ -313,6 +334,9 @@ impl Measured {
             let on = |error: String| format!("{name} on {}: {error}", server.kind.name());
             let mut connection = server.connect()?;
             self.workload.prepare(&mut connection, options).map_err(on)?;
+            if server.kind == Kind::Rauk && self.workload.has_one_thread() {
+                run(&mut connection, "SET SESSION innodb_ddl_threads = 1").map_err(on)?;
+            }
             let before = server.cpu_seconds()?;
             let (sample, most) = self.workload.run(server, &mut connection, options).map_err(on)?;
             total.cpu_seconds += server.cpu_seconds()? - before;
@@ -348,6 +372,15 @@ fn comparisons(names: &[&str], measured: &[Measured]) -> Vec<String> {
     for (what, part, whole) in pairs {
         if let (Some(part), Some(whole)) = (of(part), of(whole)) {
             lines.push(each(what, &|i| format!("{:.2}×", part.row.cpu_micros(i) / whole.row.cpu_micros(i))));
+        }
+    }
+    let speedups = [
+        ("copying ALTER, speed of one thread", (|threads| Workload::Copy { threads }) as fn(Threads) -> Workload),
+        ("ADD INDEX, speed of one thread", |threads| Workload::AddIndex { threads }),
+    ];
+    for (what, workload) in speedups {
+        if let (Some(all), Some(one)) = (of(workload(Threads::All)), of(workload(Threads::One))) {
+            lines.push(each(what, &|i| format!("{:.2}×", all.row.rate(i) / one.row.rate(i))));
         }
     }
     if let Some(beside) = of(Workload::Update { beside: true }) {

@@ -19,15 +19,19 @@ fn every_workload_runs_on_both_servers() {
     let output = bench(directory.path(), &small.split(' ').collect::<Vec<_>>());
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{out}{err}");
-    for line in
-        ["updates beside ALTER, rate of those alone: Rauk", "point select among partitions", "insert into partitions"]
-    {
+    for line in [
+        "updates beside ALTER, rate of those alone: Rauk",
+        "point select among partitions",
+        "insert into partitions",
+        "copying ALTER, speed of one thread: Rauk",
+        "ADD INDEX, speed of one thread: Rauk",
+    ] {
         assert!(out.contains(line), "{line} in {out}");
     }
     let text = std::fs::read(directory.path().join("ddl.json")).expect("the JSON was written");
     let report: Value = serde_json::from_slice(&text).expect("it is JSON");
     let lines = report.as_array().expect("a list");
-    assert_eq!(lines.len(), 11, "{report}");
+    assert_eq!(lines.len(), 13, "{report}");
     for line in lines {
         for server in ["Rauk", "MariaDB"] {
             assert!(line["servers"][server]["operations_per_second"].as_f64().unwrap() > 0.0, "{line}");
@@ -42,7 +46,10 @@ fn wrong_words_are_refused() {
     for (arguments, expected) in [
         ("--rows 0", "--rows"),
         ("--partitions 8193", "--partitions"),
-        ("--only nothing", "no workload's name contains that; there are copying ALTER; ADD INDEX"),
+        (
+            "--only nothing",
+            "no workload's name contains that; there are copying ALTER; copying ALTER, one thread; ADD INDEX",
+        ),
     ] {
         let output = bench(directory.path(), &arguments.split(' ').collect::<Vec<_>>());
         let error = String::from_utf8_lossy(&output.stderr);
