@@ -69,6 +69,9 @@ const CROWDED: u32 = 24;
 const TRIAL_EVERY: u64 = 256;
 const TRIAL: u64 = 8;
 
+/// Bytes that are worth a flush although nobody waits for them.
+const MUCH: u64 = 4 << 20;
+
 impl GroupCommit {
     pub fn new(log: Arc<RedoLog>, runtime: Arc<dyn Runtime>, policy: FlushPolicy) -> Arc<GroupCommit> {
         Arc::new(GroupCommit {
@@ -103,6 +106,15 @@ impl GroupCommit {
     pub async fn flush_all(self: &Arc<Self>) -> Result<(), NodeError> {
         let end = self.log.end_lsn();
         self.wait_here(Target::Position(end), true).await
+    }
+
+    /// Has the log thread flush what was appended, if that is much. Nobody waits for it: what commits without waiting for
+    /// long (a copy of a table) leaves less to be flushed at its end.
+    pub fn flush_if_much(self: &Arc<Self>) {
+        let unflushed = self.log.end_lsn().0.saturating_sub(self.log.durable_lsn().0);
+        if unflushed >= MUCH && !self.flushing.load(Ordering::Relaxed) {
+            self.wake_thread();
+        }
     }
 
     async fn wait_here(self: &Arc<Self>, target: Target, here: bool) -> Result<(), NodeError> {

@@ -231,8 +231,11 @@ impl<'a, 'c> Copying<'a, 'c> {
         let mut pending: Vec<Vec<Value>> = Vec::with_capacity(FILL_ROWS);
         let mut values: Vec<Value> = Vec::new();
         while reader.next().await? {
-            if self.worker.is_some_and(Worker::is_to_end) {
-                break;
+            if let Some(worker) = self.worker {
+                worker.leave_cores(self.node, self.old.info()).await;
+                if worker.is_to_end() {
+                    break;
+                }
             }
             fault_point("node.ddl.copy", self.node).await?;
             pending.clear();
@@ -337,13 +340,16 @@ impl<'a, 'c> Copying<'a, 'c> {
             }
         }
         self.patience.went_on();
+        // In a cluster the streams see to it.
+        if self.node.cluster().is_none() {
+            self.node.group.flush_if_much();
+        }
         self.copied.rows += pending.len() as u64;
         match self.worker {
             Some(worker) => worker.has_done(pending.len() as u64),
             None => self.wait.has_done(pending.len() as u64),
         }
-        let is_to_end = || self.worker.is_some_and(Worker::is_to_end);
-        self.pace.rest(self.node, pending.len() as u64, &is_to_end).await;
+        self.pace.rest(self.node, pending.len() as u64, &|| self.worker.is_some_and(Worker::is_to_end)).await;
         Ok(())
     }
 

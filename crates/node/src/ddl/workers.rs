@@ -9,12 +9,14 @@
 //! gone). Then its workers end after the batch that they work on. The undo of the statement waits for that
 //! ([`Workers::ended`]), or the workers hold what must not go before ([`Keeps`]).
 //!
-//! Small tables are not worth a thread ([`is_worth_it`]).
+//! Small tables are not worth a thread ([`is_worth_it`]). While a table is used, copies leave half of the cores to its
+//! users ([`Worker::leave_cores`]).
 
 use crate::error::NodeError;
 use crate::locks::metadata::DdlWait;
 use crate::member::events::Event;
 use crate::node::Node;
+use crate::table::TableInfo;
 use futures::future::{Either, select};
 use parking_lot::Mutex;
 use std::any::Any;
@@ -70,20 +72,46 @@ struct State {
     failed: Mutex<Option<NodeError>>,
     /// A worker has ended.
     changed: Event,
+    /// When users were last seen at the table, in microseconds of the node's clock.
+    used: AtomicU64,
 }
 
+/// Users that were seen within this time are taken to come again.
+const USED: Duration = Duration::from_millis(20);
+
 /// What a worker knows of its statement.
-pub(super) struct Worker(Arc<State>);
+pub(super) struct Worker {
+    state: Arc<State>,
+    number: usize,
+}
 
 impl Worker {
     /// Another one has failed, or the statement has ended.
     pub fn is_to_end(&self) -> bool {
-        self.0.to_end.load(Ordering::Relaxed)
+        self.state.to_end.load(Ordering::Relaxed)
     }
 
     /// See [`DdlWait::has_done`].
     pub fn has_done(&self, more: u64) {
-        self.0.done.fetch_add(more, Ordering::Relaxed);
+        self.state.done.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// While a table is used, half of the cores are left to its users: they wait for partitions that workers hold, whatever the
+    /// priority of these is.
+    pub async fn leave_cores(&self, node: &Node, table: &TableInfo) {
+        let stays = self.number < (node.runtime.cores() / 2).max(1);
+        loop {
+            let now = node.runtime.now().as_micros() as u64;
+            if table.shared.lock.has_users() {
+                self.state.used.store(now, Ordering::Relaxed);
+            }
+            let used = self.state.used.load(Ordering::Relaxed);
+            let quiet = used == 0 || now.saturating_sub(used) >= USED.as_micros() as u64;
+            if stays || quiet || self.is_to_end() || node.check_running().is_err() {
+                return;
+            }
+            node.runtime.sleep(USED / 4).await;
+        }
     }
 }
 
@@ -125,10 +153,10 @@ impl Workers {
     {
         let state = &self.0;
         assert_eq!(state.at_work.load(Ordering::SeqCst), 0, "a statement has one set of workers at a time");
-        for _ in 0..threads(node, wait, parts) {
+        for number in 0..threads(node, wait, parts) {
             state.at_work.fetch_add(1, Ordering::SeqCst);
             let at_work = AtWork { state: state.clone(), keeps: keeps.clone(), result: None };
-            let work = work(Worker(state.clone()));
+            let work = work(Worker { state: state.clone(), number });
             let task = async move {
                 // Dropped behind what the worker has.
                 let mut at_work = at_work;
@@ -186,7 +214,7 @@ mod tests {
 
     fn worker() -> (Workers, Worker) {
         let workers = Workers::default();
-        let worker = Worker(workers.0.clone());
+        let worker = Worker { state: workers.0.clone(), number: 0 };
         (workers, worker)
     }
 

@@ -239,6 +239,12 @@ impl MetadataLock {
         false
     }
 
+    /// Whether anybody but DDL uses the table now.
+    pub fn has_users(&self) -> bool {
+        let word = self.word.load(Ordering::Relaxed);
+        word & DDL == 0 && word & !RESERVED > 0
+    }
+
     /// Whether a DDL holds the table, or awaits it in a window of its own ([`Turns`]).
     pub fn is_awaited(&self) -> bool {
         self.word.load(Ordering::Relaxed) & DDL != 0
