@@ -8,7 +8,8 @@
 //! superblocks claim it.
 //!
 //! Jobs on several threads add to the numbers while they work; whoever looks takes no lock. A directory that is read
-//! twice (that of a standalone node which becomes a cluster's, or one that the cluster has gone back with) counts anew.
+//! twice (that of a standalone node which becomes a cluster's, or one that the cluster has gone back with) is counted
+//! from its beginning again.
 //! What comes before and behind recovery, waiting for other nodes say, is not counted: the lines of `progress` tell it.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
