@@ -168,16 +168,20 @@ fn a_node_that_waits_for_a_majority_says_so() {
         let status = good(&["cluster", "status", "--dir", dir]);
         assert!(status.lines().any(|line| line.contains(" starts ")), "{status}");
         bad(&["status", "--port", &port], &["1053", "the server is starting", waits]);
-        // Two commands at a time would write cluster.json over each other.
-        let second = nodes(&path)["nodes"][1].clone();
-        let mut command = rauk_command(&path.join("node2"));
-        for name in ["mysql", "native", "http", "cluster"] {
-            command.args([format!("--{name}-port"), second["ports"][name].to_string()]);
-        }
-        let second = Rauk::start_with(command).unwrap_or_else(|error| panic!("{error}"));
+        // Two commands at a time would write cluster.json over each other. All nodes start: whichever stopped last may be
+        // the only one that has the last writes.
+        let start = |node: usize| {
+            let entry = nodes(&path)["nodes"][node - 1].clone();
+            let mut command = rauk_command(&path.join(format!("node{node}")));
+            for name in ["mysql", "native", "http", "cluster"] {
+                command.args([format!("--{name}-port"), entry["ports"][name].to_string()]);
+            }
+            Rauk::start_with(command).unwrap_or_else(|error| panic!("{error}"))
+        };
+        let others = [start(2), start(3)];
         let first = first.join().unwrap();
         assert!(first.contains("node 1 serves after"), "{first}");
-        drop(second);
+        drop(others);
     });
     assert!(good(&["sql", "--port", &port, "-e", "SHOW DATABASES"]).contains("| d "));
 }
