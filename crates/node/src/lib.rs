@@ -62,7 +62,7 @@ pub use runtime::threads::{Threads, block_on};
 pub use scan::pushdown::{CountPushdown, Evaluator, Fate, FilterPushdown, MAX_PROGRAM, Pushdown, RowProgram};
 pub use scan::{Page, SMALL_TABLE, ScanBatch, ScanCursor, ScanSpec};
 pub use table::io::IoCounts;
-pub use table::parts::Parts;
+pub use table::parts::{Parts, physical as physical_tables};
 pub use temporary::TemporaryMemory;
 pub use transaction::{
     ChangeOutcome, ChangedRow, InsertOutcome, Interrupt, Isolation, Lock, Savepoint, Spans, Standing, Transaction,

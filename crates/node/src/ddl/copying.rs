@@ -39,7 +39,10 @@ use crate::table::building::{Building as KeptByWriters, Note};
 use crate::transaction::{InsertOutcome, Transaction};
 use parking_lot::Mutex;
 use rauk_kernel::{LockMode, WaitPolicy};
-use rauk_types::{Column, IndexId, IndexKeys, IndexPart, IndexSchema, MysqlError, RowView, TableSchema, Value};
+use rauk_types::{
+    Column, IndexId, IndexKeys, IndexPart, IndexSchema, MysqlError, RowView, TableId, TableSchema, Value,
+};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -167,9 +170,13 @@ impl<'a, 'c> Copying<'a, 'c> {
         Copying { wait, pace: wait.pace(), ..self }
     }
 
-    /// Only these leaves of the old table are copied.
+    /// Only these leaves of the old table are copied. What is noted of rows in others, as processes of a cluster do, changes
+    /// nothing: they are not found.
     pub fn of_leaves(self, leaves: Vec<Arc<TableInfo>>) -> Self {
-        Copying { from: leaves, ..self }
+        let ids: BTreeSet<TableId> = leaves.iter().map(|leaf| leaf.schema.id).collect();
+        let all = self.old.parts().expect("a table with leaves").leaves();
+        let marks: Vec<bool> = all.iter().map(|leaf| ids.contains(&leaf.schema.id)).collect();
+        Copying { old: self.old.with_leaves(marks.into()), from: leaves, ..self }
     }
 
     /// All rows that are there from its beginning to its end, and that nobody writes meanwhile, go into the new table; what

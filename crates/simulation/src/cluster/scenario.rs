@@ -109,6 +109,8 @@ pub struct Clients {
     pub families: u32,
     /// Changes of the definitions of tables …
     pub definitions: u32,
+    /// The same of tables that users partition …
+    pub divided: u32,
     /// … and rows in these.
     pub pairs: u32,
 }
@@ -211,6 +213,7 @@ pub const ALL: &[(&str, &str)] = scenarios!(
     "copies",
     "memory",
     "schemas",
+    "partitions_of_users",
     "families",
     "losses",
     "damaged_end",

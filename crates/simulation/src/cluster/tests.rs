@@ -86,6 +86,8 @@ const FOUND: &[(&str, u64)] = &[
     ("schemas", 16),
     // A new form of a table was given up and dropped. The chunks of who had written in it stood, and were counted from zero again.
     ("schemas", 480),
+    // REORGANIZE PARTITION was refused (1748) when a row of a partition that stays was written meanwhile.
+    ("partitions_of_users", 4),
     // A leader that had been without a majority gave up all who had asked it meanwhile, when it was followed again.
     ("cuts", 20),
 ];
@@ -100,6 +102,15 @@ fn schemas() {
     let happens = ["definition changed", "definition refused", "pair written", "pair read", "indexes compared"];
     let summaries = seeds("schemas");
     happened(&summaries, &happens);
+    happened(&summaries, &["killed", "paused", "cut", "definition left"]);
+}
+
+#[test]
+fn partitions_of_users() {
+    let happens = ["definition changed", "definition refused", "pair written", "pair read", "indexes compared"];
+    let summaries = seeds("partitions_of_users");
+    happened(&summaries, &happens);
+    happened(&summaries, &["leaves changed", "leaves divided otherwise"]);
     happened(&summaries, &["killed", "paused", "cut", "definition left"]);
 }
 

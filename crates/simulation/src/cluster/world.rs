@@ -431,7 +431,7 @@ impl World {
             let inner = self.inner.lock();
             (inner.clients, inner.busy.clone())
         };
-        let Clients { bands, cells, keys, lists, bank, entries, families, definitions, pairs } = clients;
+        let Clients { bands, cells, keys, lists, bank, entries, families, definitions, divided, pairs } = clients;
         let kinds = [
             ("bands", Kind::Bands, bands),
             ("cells", Kind::Cells, cells),
@@ -441,6 +441,7 @@ impl World {
             ("entries", Kind::Entries, entries),
             ("families", Kind::Families, families),
             ("definitions", Kind::Definitions, definitions),
+            ("divided", Kind::Divided, divided),
             ("pairs", Kind::Pairs, pairs),
         ];
         self.executor.note(site.0.into());

@@ -1,8 +1,9 @@
 //! Promise: *nothing is left behind* of statements that have ended, whoever ended them: no intent, no job, no index table without its index (or index without its table), no counter of a table
-//! that is gone; and the partitions of every process have the catalog's tables, in their newest definitions, and no others.
+//! that is gone; and the engine's partitions of every process have the catalog's tables, or their leaves, in their newest definitions, and no others.
 use super::Verdict;
 use crate::cluster::network::Site;
 use rauk_manage::group::Group;
+use rauk_node::physical_tables;
 use rauk_types::schema::IndexKind;
 use rauk_types::{TableId, TableSchema};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +25,7 @@ pub fn check(group: &Group, partitions: &BTreeMap<(Site, u16), Placed>) -> Verdi
     if let Some(counter) = orphan {
         return Err(format!("there is a counter of table {}, which is gone", counter.0));
     }
-    let wanted: Placed = group.catalog.tables().map(|table| (table.id, table.clone())).collect();
+    let wanted: Placed = group.catalog.tables().flat_map(physical_tables).map(|table| (table.id, table)).collect();
     for ((site, partition), placed) in partitions {
         let ids = |tables: &Placed| tables.keys().map(|id| id.0).collect::<BTreeSet<u32>>();
         if ids(placed) != ids(&wanted) {
@@ -40,7 +41,7 @@ pub fn check(group: &Group, partitions: &BTreeMap<(Site, u16), Placed>) -> Verdi
 
 fn check_index_tables(group: &Group) -> Verdict {
     let (mut needed, mut there) = (BTreeSet::new(), BTreeSet::new());
-    for table in group.catalog.tables() {
+    for table in &group.catalog.tables().flat_map(physical_tables).collect::<Vec<_>>() {
         let uniques = table.indexes.iter().filter(|index| index.kind == IndexKind::Unique);
         needed.extend(uniques.map(|index| (index.entry_table, Some((table.id, index.id)))));
         if table.entry_of.is_some() {

@@ -9,7 +9,7 @@
 //! | [`crate::node::entries`] | rows come and go under a unique index | the entries, `check::{unique, indexes}` |
 //! | [`crate::node::families`] | parents and children under foreign keys | the families themselves |
 //! | [`ballast`] | rows that nobody changes, for copies to be long | all are there in the end |
-//! | [`schemas`] | tables are created, changed, renamed, emptied, dropped; rows in them are written meanwhile | `check::{definitions, lineage, remains}` |
+//! | [`schemas`] | tables, and users' partitioned tables, are created, changed, renamed, emptied, dropped; rows in them are written meanwhile | `check::{definitions, lineage, remains}` |
 //!
 //! A client is a task of the process that it is connected to, and ends with it: whatever it had asked for has an unknown outcome then. Temporary errors are noted, and it goes on.
 pub mod ballast;
@@ -98,6 +98,7 @@ pub enum Kind {
     Entries,
     Families,
     Definitions,
+    Divided,
     Pairs,
 }
 
@@ -135,7 +136,8 @@ pub async fn run(kind: Kind, mut client: Client, shared: Shared) {
             // It ends when it does not know what its rows are: then they stay as they are.
             Kind::Entries => entries::run(session, shared.owner(), shared.owners.clone(), 20).await,
             Kind::Families => families::run(session, 3).await,
-            Kind::Definitions => schemas::change(session, &shared, 5).await,
+            Kind::Definitions => schemas::change(session, &shared, 5, false).await,
+            Kind::Divided => schemas::change(session, &shared, 5, true).await,
             Kind::Pairs => schemas::rows(session, &shared, 40).await,
         }
         // Time to think: what goes wrong matters more than how much is done meanwhile.

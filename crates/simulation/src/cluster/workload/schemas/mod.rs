@@ -2,6 +2,7 @@
 //!
 //! Each definition that a statement gives has a comment of its own, so that in the history of the group's catalog it can be told whose work a change is. Rows come in pairs that lie in different
 //! partitions, are always written together, and belong to the client that made them; it looks for them in whatever table it finds, and the judge knows which of these came out of which.
+mod divided;
 pub mod record;
 
 use super::Shared;
@@ -28,6 +29,8 @@ const NAMES: u32 = 4;
 const MANY: usize = 120;
 /// The columns that are always there: id, value (a number or text), code.
 const FIXED: usize = 3;
+/// As many others come and go.
+const EXTRA: usize = 3;
 const EXCLUSIVE: rauk_node::Lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
 
 fn name(client: &mut Client) -> String {
@@ -45,32 +48,43 @@ fn new_schema(name: &str) -> TableSchema {
 
 // Definitions
 
-/// A client that changes definitions.
-pub async fn change(mut client: Client, shared: &Shared, count: u64) {
+/// A client that changes definitions; `divided`: those of partitioned tables ([`divided`]).
+pub async fn change(mut client: Client, shared: &Shared, count: u64, divided: bool) {
     for _ in 0..count {
         client.rest().await;
-        statement(&mut client, shared).await;
+        let work = if divided { divided::plan(&mut client) } else { plan(&mut client) };
+        statement(&mut client, shared, work).await;
     }
 }
 
 enum Work {
     Create(TableSchema),
     Alter(TableHandle, TableSchema),
+    /// Leaves come, go or are emptied that have no rows.
+    Leaves(TableHandle, TableSchema),
+    /// Rows go from leaves to others.
+    Reorganize(TableHandle, TableSchema),
     Rewrite(TableHandle, TableSchema),
     Rename(String, String),
     Truncate(String),
     Drop(String),
 }
 
-async fn statement(client: &mut Client, shared: &Shared) {
-    let work = plan(client);
+async fn statement(client: &mut Client, shared: &Shared, work: Work) {
     let (effect, schema) = match &work {
         Work::Create(new) => (Effect::Create { name: new.name.clone() }, Some(new)),
-        Work::Alter(_, new) => (Effect::Alter { name: new.name.clone() }, Some(new)),
+        Work::Alter(_, new) | Work::Leaves(_, new) | Work::Reorganize(_, new) => {
+            (Effect::Alter { name: new.name.clone() }, Some(new))
+        }
         Work::Rewrite(_, new) => (Effect::Rewrite { name: new.name.clone() }, Some(new)),
         Work::Rename(from, to) => (Effect::Rename { from: from.clone(), to: to.clone() }, None),
         Work::Truncate(name) => (Effect::Truncate { name: name.clone() }, None),
         Work::Drop(name) => (Effect::Drop { name: name.clone() }, None),
+    };
+    let done_to_leaves = match &work {
+        Work::Leaves(..) => Some("leaves changed"),
+        Work::Reorganize(..) => Some("leaves divided otherwise"),
+        _ => None,
     };
     let wait = Duration::from_millis(client.rng.random_range(100..1500));
     let shape = schema.map(Shape::of);
@@ -92,7 +106,10 @@ async fn statement(client: &mut Client, shared: &Shared) {
     let (now, lasted) = (shared.group_index(), shared.executor.now().saturating_sub(began));
     let undone = result.as_ref().is_err_and(|error| client.is_undone(error));
     match &result {
-        Ok(()) => client.counts.add("definition changed"),
+        Ok(()) => {
+            client.counts.add("definition changed");
+            done_to_leaves.into_iter().for_each(|what| client.counts.add(what));
+        }
         Err(NodeError::Refused(why)) => {
             assert!(may_refuse(why), "a statement was refused: {why}");
             client.counts.add("definition refused");
@@ -147,7 +164,7 @@ fn plan(client: &mut Client) -> Work {
             };
             return Work::Rewrite(table, new);
         }
-        8 | 9 if new.columns.len() < FIXED + 3 => {
+        8 | 9 if new.columns.len() < FIXED + EXTRA => {
             add_column(&mut new.columns, &format!("x {token}"), DataType::BIGINT, true);
             return Work::Alter(table, new);
         }
@@ -178,6 +195,8 @@ async fn carry_out(db: Database, work: Work, wait: Duration) -> Result<(), NodeE
     match work {
         Work::Create(schema) => db.create_table(schema).await,
         Work::Alter(table, new) => db.alter_table(&table, new, wait).await,
+        Work::Leaves(table, new) => db.change_partitions(&table, new, wait).await,
+        Work::Reorganize(table, new) => db.reorganize_leaves(&table, new, wait).await.map(drop),
         Work::Rewrite(table, new) => {
             let ty = new.columns[1].ty;
             let mut convert = |row: &[Value]| {

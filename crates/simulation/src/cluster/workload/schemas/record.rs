@@ -2,6 +2,7 @@
 //!
 //! Time is the index of the manage group's newest command: what was told at index `n` had happened by `n`, what was asked for at `n` happens after it.
 use crate::cluster::record::Fate;
+use rauk_types::partitioning::{PartitionBy, PartitionValues};
 use rauk_types::schema::IndexKind;
 use rauk_types::{DataType, TableId, TableSchema};
 use std::collections::BTreeMap;
@@ -40,6 +41,8 @@ pub struct Shape {
     pub comment: String,
     pub columns: Vec<(String, DataType)>,
     pub indexes: Vec<(String, IndexKind, Vec<usize>)>,
+    /// Of a partitioned table: by what, and its partitions.
+    pub divided: Option<(PartitionBy, Vec<(String, PartitionValues)>)>,
 }
 
 impl Shape {
@@ -47,7 +50,11 @@ impl Shape {
         let columns = schema.columns.iter().map(|column| (column.name.clone(), column.ty));
         let indexes = schema.indexes.iter();
         let indexes = indexes.map(|i| (i.name.clone(), i.kind, i.parts.iter().map(|part| part.column).collect()));
-        Shape { comment: schema.comment.clone(), columns: columns.collect(), indexes: indexes.collect() }
+        let divided = schema.partitioning.as_ref().map(|of| {
+            let partitions = of.partitions.iter().map(|one| (one.name.clone(), one.values.clone()));
+            (of.by.clone(), partitions.collect())
+        });
+        Shape { comment: schema.comment.clone(), columns: columns.collect(), indexes: indexes.collect(), divided }
     }
 }
 
