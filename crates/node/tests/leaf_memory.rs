@@ -76,6 +76,7 @@ fn partitioned(mut schema: TableSchema) -> TableSchema {
         partitions: (0..LEAVES).map(partition).collect(),
         counted: false,
         counted_sub: false,
+        interval: None,
     }));
     schema
 }

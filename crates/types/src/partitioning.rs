@@ -9,10 +9,11 @@
 //! partitioning expression is computed by SQL. MySQL's manual, chapter "Partitioning", has the kinds and their rules.
 //!
 //! Invariants ([`Partitioning::validate`]): there is a partition; each has as many leaves as every other; values fit the method;
-//! every name is there once; leaves have as many table ids as there are physical tables for one of them.
+//! every name is there once; INTERVAL is of RANGE; leaves have as many table ids as there are physical tables for one of them.
 
-use crate::{TableId, Value};
+use crate::{DateTime, TableId, Value};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Most leaves of a table, as in MySQL.
 pub const MAX_PARTITIONS: usize = 8192;
@@ -30,6 +31,38 @@ pub struct Partitioning {
     pub counted: bool,
     /// The same of SUBPARTITIONS n.
     pub counted_sub: bool,
+    /// INTERVAL …: partitions by RANGE of a time are made, and dropped, as time passes.
+    #[serde(default)]
+    pub interval: Option<PartitionInterval>,
+}
+
+/// INTERVAL … RETAIN …
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionInterval {
+    /// From a partition's bound to the next one's.
+    pub every: Span,
+    /// How long a partition stays after its bound; without, until somebody drops it.
+    pub retain: Option<Span>,
+}
+
+/// A length of time as the calendar has it: a month has the days that it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// At least one.
+    pub count: u32,
+    pub unit: SpanUnit,
+}
+
+/// Shorter ones first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum SpanUnit {
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+    Quarter,
+    Year,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -104,6 +137,74 @@ pub struct Leaf {
     pub options: PartitionOptions,
     /// Its rows, then its unique indexes' tables, in the order of these indexes. The node gives them.
     pub tables: Vec<TableId>,
+}
+
+impl SpanUnit {
+    pub const ALL: [SpanUnit; 7] = [
+        SpanUnit::Minute,
+        SpanUnit::Hour,
+        SpanUnit::Day,
+        SpanUnit::Week,
+        SpanUnit::Month,
+        SpanUnit::Quarter,
+        SpanUnit::Year,
+    ];
+
+    /// As it is written in SQL.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SpanUnit::Minute => "MINUTE",
+            SpanUnit::Hour => "HOUR",
+            SpanUnit::Day => "DAY",
+            SpanUnit::Week => "WEEK",
+            SpanUnit::Month => "MONTH",
+            SpanUnit::Quarter => "QUARTER",
+            SpanUnit::Year => "YEAR",
+        }
+    }
+}
+
+impl Span {
+    /// Longest count: beyond the years 1 to 9999 whatever the unit, so that sums fit their numbers.
+    pub const MAX_COUNT: u32 = 10_000_000;
+
+    /// `times` spans later, or earlier; `None` beyond the years 1 to 9999.
+    fn from(self, time: DateTime, times: i64) -> Option<DateTime> {
+        let count = times * i64::from(self.count);
+        let minutes = |minutes: i64| time.add_micros(minutes * 60_000_000);
+        match self.unit {
+            SpanUnit::Minute => minutes(count),
+            SpanUnit::Hour => minutes(count * 60),
+            SpanUnit::Day => time.add_days(count),
+            SpanUnit::Week => time.add_days(count * 7),
+            SpanUnit::Month => time.add_months(count),
+            SpanUnit::Quarter => time.add_months(count * 3),
+            SpanUnit::Year => time.add_months(count * 12),
+        }
+    }
+
+    pub fn after(self, time: DateTime) -> Option<DateTime> {
+        self.from(time, 1)
+    }
+
+    pub fn before(self, time: DateTime) -> Option<DateTime> {
+        self.from(time, -1)
+    }
+}
+
+/// As in SQL: `30 DAY`.
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.count, self.unit.name())
+    }
+}
+
+/// As in SQL: `INTERVAL 1 DAY RETAIN 30 DAY`.
+impl fmt::Display for PartitionInterval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "INTERVAL {}", self.every)?;
+        self.retain.iter().try_for_each(|retain| write!(f, " RETAIN {retain}"))
+    }
 }
 
 impl PartitionOn {
@@ -189,6 +290,8 @@ impl Partitioning {
     /// Panics where an invariant of this module does not hold; `each` is how many physical tables a leaf has, 0 while they have no ids.
     pub fn validate(&self, each: usize) {
         assert!(!self.partitions.is_empty(), "a partitioned table has a partition");
+        let by_range = self.by.method == PartitionMethod::Range;
+        assert!(by_range || self.interval.is_none(), "INTERVAL beside {:?}", self.by.method);
         let leaves = self.leaves_each();
         assert!(leaves > 0 && (leaves == 1 || self.sub.is_some()), "{leaves} leaves");
         for partition in &self.partitions {

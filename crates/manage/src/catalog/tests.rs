@@ -352,6 +352,7 @@ fn partitioned(id: u32, name: &str, leaves: &[u32]) -> Arc<TableSchema> {
         partitions: leaves.iter().map(partition).collect(),
         counted: true,
         counted_sub: false,
+        interval: None,
     }));
     Arc::new(table)
 }

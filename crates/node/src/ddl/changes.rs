@@ -1,5 +1,5 @@
 //! FLUSH TABLES WITH READ LOCK keeps out everything that changes definitions or accounts, beside the writers of all
-//! tables.
+//! tables. LOCK INSTANCE FOR BACKUP keeps out the former alone.
 //!
 //! A statement that makes such a change is a writer of one lock of the process while it works ([`Database::changing`]);
 //! LOCK TABLES … WRITE is one for as long as its session has the locks, so that DDL under them needs no other. The read
@@ -49,12 +49,17 @@ impl Database {
         Ok(Changing { node: node.clone() })
     }
 
+    /// LOCK INSTANCE FOR BACKUP. Several sessions may have it at a time.
+    pub async fn lock_definitions(&self, wait: DdlWait<'_>) -> Result<TableLocks, NodeError> {
+        let everything = TableHandle::new(self.node.everything.clone());
+        self.lock_tables(&[(everything, Mode::NoWrites)], wait).await
+    }
+
     /// FLUSH TABLES WITH READ LOCK.
     pub async fn lock_everything(&self, wait: DdlWait<'_>) -> Result<TableLocks, NodeError> {
         let runtime = &self.node.runtime;
         let end = runtime.now() + wait.limit;
-        let everything = TableHandle::new(self.node.everything.clone());
-        let definitions = self.lock_tables(&[(everything, Mode::NoWrites)], wait).await?;
+        let definitions = self.lock_definitions(wait).await?;
         loop {
             let mut all = Vec::new();
             for name in self.databases() {

@@ -229,6 +229,15 @@ impl Database {
         .await
     }
 
+    /// Whether this process does what one is enough for: a node that is alone, or the one with the lowest number among those
+    /// that are up and serve clients. Two may answer yes while one of them has not heard that it is down.
+    pub fn does_what_one_node_does(&self) -> bool {
+        let Some(cluster) = self.node.cluster() else { return true };
+        let group = cluster.group();
+        let first = group.nodes.iter().find(|(_, state)| state.life == Life::Up && state.has(RoleKind::Sql));
+        cluster.has_lease() && first.is_some_and(|(node, _)| *node == cluster.me().node)
+    }
+
     /// Nodes that hold rows, or would if they were up.
     pub fn data_nodes(&self) -> usize {
         let Some(cluster) = self.node.cluster() else { return 1 };

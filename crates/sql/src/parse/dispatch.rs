@@ -487,7 +487,10 @@ impl Parser<'_> {
             self.expect_kw("UNLOCK")?;
         }
         if self.accept_kw("INSTANCE") {
-            return self.unsupported("LOCK INSTANCE FOR BACKUP");
+            if lock {
+                self.expect_kws(&["FOR", "BACKUP"])?;
+            }
+            return Ok(if lock { Statement::LockInstance } else { Statement::UnlockInstance });
         }
         if self.accept_any_kw(&["TABLES", "TABLE"]).is_none() {
             return self.fail();

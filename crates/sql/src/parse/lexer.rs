@@ -4,12 +4,14 @@
 //! the client wrote. Strings are unescaped only when a parser asks for their value ([`unescape`]).
 //!
 //! The rules that differ from other dialects: `--` begins a comment only before white space; `#` always does; `/*!80036 … */` is code
-//! when the number is at most [`VERSION`] (no number: always) and a comment otherwise, as is `/*M! … */`, MariaDB's own; `/*+ … */` hints
+//! when the number is at most [`VERSION`] (no number: always), or [`RAUK_VERSION`], and a comment otherwise, as is `/*M! … */`, MariaDB's own; `/*+ … */` hints
 //! are comments; an identifier may begin with digits; behind a dot everything word-like is an identifier; `@name` and `@@name` are one
 //! token each. Quotes follow sql_mode ([`Mode`]).
 
 /// The version that conditional comments are compared with, as MySQL 8.0.36 does.
 pub const VERSION: u32 = 80_036;
+/// Conditional comments that only Rauk reads: no version of MySQL or MariaDB reaches the number.
+pub const RAUK_VERSION: u32 = 990_001;
 
 /// The parts of sql_mode that change how text is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -202,7 +204,7 @@ impl<'a> Lexer<'a> {
             inside += 1;
             let digits = (0..6).take_while(|&i| self.at(inside + i).is_ascii_digit()).count();
             let number: u32 = self.sql[inside..inside + digits].parse().unwrap_or(0);
-            if digits < 5 || number <= VERSION {
+            if digits < 5 || number <= VERSION || number == RAUK_VERSION {
                 self.position = if digits < 5 { inside } else { inside + digits };
                 self.in_code_comment = true;
                 self.saw_code_comment = true;

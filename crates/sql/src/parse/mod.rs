@@ -58,7 +58,7 @@ mod tests;
 
 pub use cursor::{MAX_DEPTH, MAX_HEIGHT, MAX_PARAMETERS};
 pub use digest::{digest_beginning, digest_text};
-pub use lexer::{Mode, VERSION};
+pub use lexer::{Mode, RAUK_VERSION, VERSION};
 pub use normalize::{Normal, normalize};
 pub use query::MAX_SELECTS;
 pub use reserved::is_reserved;

@@ -9,7 +9,7 @@ use super::cursor::{Parser, Result};
 use super::dispatch::not_supported;
 use super::lexer::Kind;
 use super::operators::BIT_OR;
-use rauk_types::partitioning::PartitionMethod;
+use rauk_types::partitioning::{PartitionInterval, PartitionMethod, Span, SpanUnit};
 
 impl Parser<'_> {
     /// Behind PARTITION BY.
@@ -24,6 +24,7 @@ impl Parser<'_> {
             }
             None => self.hashed_by(true)?,
         };
+        let mut interval = self.partition_interval()?;
         let count = if self.accept_kw("PARTITIONS") { Some(self.integer()?) } else { None };
         let sub = if self.accept_kws(&["SUBPARTITION", "BY"]) {
             let by = self.hashed_by(false)?;
@@ -33,7 +34,32 @@ impl Parser<'_> {
             None
         };
         let definitions = if self.kind() == Kind::LParen { self.partition_definitions()? } else { vec![] };
-        Ok(PartitionClause { by, count, sub, definitions })
+        if interval.is_none() {
+            // Where SHOW CREATE TABLE has it, behind the comment that MySQL reads.
+            interval = self.partition_interval()?;
+        }
+        Ok(PartitionClause { by, count, sub, definitions, interval })
+    }
+
+    /// `INTERVAL n unit [RETAIN n unit]`, if it stands here.
+    fn partition_interval(&mut self) -> Result<Option<PartitionInterval>> {
+        if !self.accept_kw("INTERVAL") {
+            return Ok(None);
+        }
+        let every = self.span()?;
+        let retain = if self.accept_kw("RETAIN") { Some(self.span()?) } else { None };
+        Ok(Some(PartitionInterval { every, retain }))
+    }
+
+    fn span(&mut self) -> Result<Span> {
+        let count = match self.integer()? {
+            count @ 1.. if count <= u64::from(Span::MAX_COUNT) => count as u32,
+            _ => return self.fail(),
+        };
+        let unit = SpanUnit::ALL.into_iter().find(|unit| self.is_kw(unit.name()));
+        let Some(unit) = unit else { return self.fail() };
+        self.advance();
+        Ok(Span { count, unit })
     }
 
     /// Behind RANGE and LIST.
@@ -211,6 +237,18 @@ impl Parser<'_> {
             "OPTIMIZE",
             "REPAIR",
         ];
+        if let Some(interval) = self.partition_interval()? {
+            return Ok(Some(PartitionOperation::Interval(Some(interval))));
+        }
+        if self.is_kw_at(1, "INTERVAL")
+            && let Some(verb) = self.accept_any_kw(&["APPLY", "REMOVE"])
+        {
+            self.advance();
+            return Ok(Some(match verb {
+                "APPLY" => PartitionOperation::ApplyInterval,
+                _ => PartitionOperation::Interval(None),
+            }));
+        }
         if !self.is_kw_at(1, "PARTITION") {
             return Ok(None);
         }

@@ -5,7 +5,7 @@ use super::ast::{
     PartitionValues, PartitionWork,
 };
 use super::{Mode, Statement, parse};
-use rauk_types::partitioning::PartitionMethod;
+use rauk_types::partitioning::{PartitionInterval, PartitionMethod, Span, SpanUnit};
 
 fn clause(sql: &str) -> PartitionClause {
     match clause_or_code(sql) {
@@ -142,6 +142,27 @@ fn in_versioned_comments() {
 fn behind_the_clause_a_query_may_stand() {
     let parsed = parse("CREATE TABLE t PARTITION BY HASH (a) PARTITIONS 2 AS SELECT 1 AS a", Mode::default()).unwrap();
     assert!(matches!(parsed.statement.into_statement(), Statement::CreateTable(table) if table.query.is_some()));
+}
+
+#[test]
+fn intervals() {
+    let every = Span { count: 1, unit: SpanUnit::Day };
+    let retain = Some(Span { count: 30, unit: SpanUnit::Month });
+    let both = Some(PartitionInterval { every, retain });
+    let of = |sql: &str| clause(&format!("PARTITION BY RANGE COLUMNS (d) {sql}"));
+    assert_eq!(of("").interval, None);
+    assert_eq!(of("INTERVAL 1 DAY").interval, Some(PartitionInterval { every, retain: None }));
+    assert_eq!(of("INTERVAL 1 day RETAIN 30 Month").interval, both);
+    let with = of("INTERVAL 1 DAY RETAIN 30 MONTH SUBPARTITION BY HASH (a) (PARTITION p VALUES LESS THAN (1))");
+    assert!(with.interval == both && with.sub.is_some() && with.definitions.len() == 1);
+    // As it is shown: MySQL's clause in its comment, and Rauk's in another.
+    let shown = "/*!50500 PARTITION BY RANGE  COLUMNS(d)\n(PARTITION p VALUES LESS THAN (1) ENGINE = InnoDB) */\n\
+                 /*!990001 INTERVAL 1 DAY RETAIN 30 MONTH */";
+    assert!(clause(shown).interval == both && clause(shown).definitions.len() == 1);
+    assert_eq!(clause(&shown.replace("990001", "990002")).interval, None, "a later version's comment");
+    assert_eq!(operation("INTERVAL 1 DAY RETAIN 30 MONTH"), PartitionOperation::Interval(both));
+    assert_eq!(operation("ALGORITHM=INSTANT, REMOVE INTERVAL"), PartitionOperation::Interval(None));
+    assert_eq!(operation("APPLY INTERVAL"), PartitionOperation::ApplyInterval);
 }
 
 #[test]

@@ -468,6 +468,9 @@ pub enum Statement {
     Do(Vec<ast::Expr>),
     LockTables(Vec<TableLock>),
     UnlockTables,
+    /// LOCK INSTANCE FOR BACKUP.
+    LockInstance,
+    UnlockInstance,
     /// ANALYZE, CHECK, OPTIMIZE, REPAIR TABLE: the verb in lower case.
     TableMaintenance {
         verb: String,

@@ -48,6 +48,7 @@ mod files;
 mod handlers;
 mod hints;
 mod histograms;
+pub mod intervals;
 mod into;
 mod load;
 pub(crate) mod lookup;

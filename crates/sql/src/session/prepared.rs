@@ -123,6 +123,8 @@ impl Session {
                 | Statement::Signal(_)
                 | Statement::LockTables(_)
                 | Statement::UnlockTables
+                | Statement::LockInstance
+                | Statement::UnlockInstance
         );
         if refused {
             return Err(MysqlError::new(

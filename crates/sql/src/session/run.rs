@@ -306,6 +306,14 @@ impl Session {
                 self.unlock_tables().await?;
                 Done::default()
             }
+            Statement::LockInstance => {
+                Box::pin(self.lock_instance()).await?;
+                Done::default()
+            }
+            Statement::UnlockInstance => {
+                self.unlock_instance()?;
+                Done::default()
+            }
             Statement::FlushTables { tables, read_lock } => {
                 Box::pin(self.flush_tables(tables, *read_lock)).await?;
                 Done::default()
@@ -404,6 +412,8 @@ impl Session {
             Statement::Do(_) => Counter::Do,
             Statement::LockTables(_) => Counter::LockTables,
             Statement::UnlockTables => Counter::UnlockTables,
+            Statement::LockInstance => Counter::LockInstance,
+            Statement::UnlockInstance => Counter::UnlockInstance,
             Statement::TableMaintenance { .. } => Counter::Maintenance,
             Statement::ChecksumTable { .. } => Counter::Checksum,
             Statement::Flush(_) | Statement::FlushTables { .. } => Counter::Flush,

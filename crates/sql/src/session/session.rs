@@ -78,6 +78,8 @@ pub struct Session {
     pub(crate) handlers: Vec<Opened>,
     /// FLUSH TABLES WITH READ LOCK.
     pub(crate) read_lock: Option<TableLocks>,
+    /// LOCK INSTANCE FOR BACKUP.
+    pub(crate) backup_lock: Option<TableLocks>,
     pub(crate) errors: u64,
     pub(crate) signalled: Option<Box<Signalled>>,
     pub(crate) tracker: Tracker,
@@ -93,6 +95,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.open = None;
         self.release_table_locks();
+        self.backup_lock = None;
         self.context.user_locks.release_all();
         self.engine.processes.remove(self.process.id);
     }
@@ -205,6 +208,7 @@ impl Session {
             locked: None,
             locks_of_ddl: None,
             read_lock: None,
+            backup_lock: None,
             handlers: Vec::new(),
             errors: 0,
             signalled: None,
@@ -266,6 +270,7 @@ impl Session {
     pub async fn reset(&mut self) {
         self.open = None;
         self.release_table_locks();
+        self.backup_lock = None;
         self.handlers.clear();
         self.drop_all_temporary();
         self.context.user_locks.release_all();

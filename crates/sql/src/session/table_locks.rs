@@ -1,4 +1,4 @@
-//! LOCK TABLES, UNLOCK TABLES, FLUSH TABLES WITH READ LOCK.
+//! LOCK TABLES, UNLOCK TABLES, FLUSH TABLES WITH READ LOCK, LOCK INSTANCE FOR BACKUP.
 //!
 //! The node locks tables on all nodes (`rauk_node::ddl::locking`); here it is kept which names a session has locked,
 //! since a statement may use only these: each name (alias) once, tables below a view with the view, temporary and
@@ -6,7 +6,7 @@
 //! locks its statements are planned each time, so that the binder asks for every name.
 //!
 //! FLUSH TABLES WITH READ LOCK locks all tables against writers, and keeps out whatever changes definitions or accounts
-//! ([`Session::changing`]), also of its own session (1223); it restricts no names.
+//! ([`Session::changing`]), also of its own session (1223); it restricts no names. LOCK INSTANCE FOR BACKUP does the latter alone: rows go on.
 //!
 //! DDL of the session on tables that it has locked with WRITE works under their locks (`DdlWait::locks`): nobody gets at
 //! the tables in between. A renamed table is locked under its new name, one that is gone is not locked any more.
@@ -75,6 +75,12 @@ fn has_locks() -> MysqlError {
     MysqlError::new(codes::LOCK_OR_ACTIVE_TRANSACTION, message)
 }
 
+/// Error 1223: the session itself keeps the change out.
+fn conflicting_lock() -> MysqlError {
+    let message = "Can't execute the query because you have a conflicting read lock";
+    MysqlError::new(CONFLICTING_READ_LOCK, message)
+}
+
 fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
@@ -102,13 +108,27 @@ impl Session {
 
     /// Error 1223 for changes under FLUSH TABLES WITH READ LOCK of the session's own.
     pub(crate) fn check_read_lock(&self) -> Result<(), MysqlError> {
-        match self.read_lock {
-            None => Ok(()),
-            Some(_) => {
-                let message = "Can't execute the query because you have a conflicting read lock";
-                Err(MysqlError::new(CONFLICTING_READ_LOCK, message))
-            }
+        if self.read_lock.is_some() { Err(conflicting_lock()) } else { Ok(()) }
+    }
+
+    /// LOCK INSTANCE FOR BACKUP: nobody changes definitions or accounts until UNLOCK INSTANCE, or the end of the session;
+    /// rows are read and written. Errors 1205, 1227, 1317; 1192 under LOCK TABLES … WRITE, which may change definitions.
+    pub(crate) async fn lock_instance(&mut self) -> Result<(), MysqlError> {
+        self.require_any(Privileges::BACKUP_ADMIN, "BACKUP_ADMIN")?;
+        if self.locked.as_ref().and_then(|locked| locked.locks.as_ref()).is_some_and(TableLocks::may_change) {
+            return Err(has_locks());
         }
+        if self.backup_lock.is_none() {
+            self.backup_lock = Some(self.engine.database.lock_definitions(self.ddl_wait()).await?);
+        }
+        Ok(())
+    }
+
+    /// Error 1227.
+    pub(crate) fn unlock_instance(&mut self) -> Result<(), MysqlError> {
+        self.require_any(Privileges::BACKUP_ADMIN, "BACKUP_ADMIN")?;
+        self.backup_lock = None;
+        Ok(())
     }
 
     pub(crate) async fn lock_tables(&mut self, wanted: &[TableLock]) -> Result<(), MysqlError> {
@@ -129,6 +149,9 @@ impl Session {
                 self.require_table("SELECT", &database, &table, Privileges::SELECT)?;
                 if lock.write {
                     self.check_read_lock()?;
+                    if self.backup_lock.is_some() {
+                        return Err(conflicting_lock());
+                    }
                 }
             }
             names.push(LockedName { database, table, alias: lock.alias.clone(), write: lock.write });
@@ -211,8 +234,8 @@ impl Session {
         Ok(())
     }
 
-    /// Holds off FLUSH TABLES WITH READ LOCK while a statement changes definitions or accounts, and waits for whoever has
-    /// said that: 1205, 1317. `None`: the statement makes no such change, or the session has locked tables with WRITE,
+    /// Holds off FLUSH TABLES WITH READ LOCK and LOCK INSTANCE FOR BACKUP while a statement changes definitions or accounts,
+    /// and waits for whoever has said that: 1205, 1317; 1223 where it is this session. `None`: the statement makes no such change, or the session has locked tables with WRITE,
     /// which holds it off.
     pub(crate) async fn changing(&mut self, statement: &Statement) -> Result<Option<Changing>, MysqlError> {
         let locks = self.locked.as_ref().and_then(|locked| locked.locks.as_ref()).or(self.locks_of_ddl.as_ref());
@@ -220,6 +243,9 @@ impl Session {
             || matches!(statement, Statement::TableMaintenance { histograms: Some(_), .. });
         if locks.is_some_and(TableLocks::may_change) || !changes {
             return Ok(None);
+        }
+        if self.backup_lock.is_some() {
+            return Err(conflicting_lock());
         }
         if let Some(changing) = self.engine.database.try_changing() {
             return Ok(Some(changing));

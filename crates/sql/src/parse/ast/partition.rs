@@ -5,7 +5,7 @@
 //! RANGE COLUMNS and LIST COLUMNS.
 
 use super::{Expr, TableName};
-use rauk_types::partitioning::PartitionMethod;
+use rauk_types::partitioning::{PartitionInterval, PartitionMethod};
 
 /// `PARTITION BY …` with all that follows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,8 @@ pub struct PartitionClause {
     pub sub: Option<SubpartitionClause>,
     /// Empty: none was written.
     pub definitions: Vec<PartitionDefinition>,
+    /// INTERVAL …
+    pub interval: Option<PartitionInterval>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -105,6 +107,10 @@ pub enum PartitionOperation {
     /// REORGANIZE PARTITION names INTO (definitions); without both: by the number that there would be.
     Reorganize(Option<Reorganization>),
     Coalesce(u64),
+    /// INTERVAL …; `None`: REMOVE INTERVAL.
+    Interval(Option<PartitionInterval>),
+    /// APPLY INTERVAL.
+    ApplyInterval,
     Exchange {
         partition: String,
         table: TableName,

@@ -20,6 +20,7 @@ mod demanded;
 pub mod drop;
 mod exchange;
 pub mod foreign;
+pub(crate) mod interval;
 pub mod keys;
 pub mod options;
 mod partition_changes;

@@ -5,14 +5,15 @@
 //! all partitions, so the table is written again. What is wrong with the result
 //! (names, values, numbers) is found as in CREATE TABLE.
 //!
-//! Errors: 1481, 1492, 1505 to 1520, 1735.
+//! Errors: 1221, 1481, 1492, 1505 to 1520, 1735.
 
+use super::interval;
 use super::partition_clause::{
     check_counts, check_names, check_options, check_shape, check_values, count, count_each, is_ranged, kind,
     subpartition_name,
 };
 use super::partition_values as values;
-use super::partitions::PartitionsDraft;
+use super::partitions::{Due, PartitionsDraft};
 use crate::expr::Context;
 use crate::parse::ast::{
     PartitionBound, PartitionClause, PartitionDefinition, PartitionNames, PartitionOperation,
@@ -76,11 +77,24 @@ impl PartitionsDraft {
             }
             // Their number is what it is.
             PartitionOperation::Reorganize(None) => {}
+            PartitionOperation::Interval(None) if self.clause.interval.take().is_none() => {
+                return Err(interval::none_to("REMOVE"));
+            }
+            PartitionOperation::Interval(None) => {}
+            PartitionOperation::Interval(interval) => {
+                self.clause.interval = *interval;
+                self.due = Some(Due::now(context, true));
+            }
+            PartitionOperation::ApplyInterval if self.clause.interval.is_none() => {
+                return Err(interval::none_to("APPLY"));
+            }
+            PartitionOperation::ApplyInterval => self.due = Some(Due::now(context, true)),
             PartitionOperation::Reorganize(Some(reorganization)) => self.reorganize(reorganization, engine, context)?,
             other => unreachable!("{other:?} is seen to before"),
         }
         check_counts(&self.clause)?;
         check_shape(&self.clause)?;
+        interval::check_clause(&self.clause)?;
         check_names(&self.clause)
     }
 

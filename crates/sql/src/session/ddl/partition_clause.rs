@@ -4,7 +4,7 @@
 //! Errors that MySQL's parser finds have the code 1064 and the text of the error that they are.
 
 use super::partition_values::syntax;
-use super::{check_identifier, options};
+use super::{check_identifier, interval, options};
 use crate::expr::Context;
 use crate::parse::ast::{self, ListValue, PartitionClause, PartitionDefinition, PartitionValues as Written};
 use rauk_types::MysqlError;
@@ -18,7 +18,8 @@ const WRONG_VALUES: u16 = 1480;
 const MAXVALUE_NOT_LAST: u16 = 1481;
 const MUST_BE_DEFINED: u16 = 1492;
 const MIX_OF_ENGINES: u16 = 1497;
-const TOO_MANY: u16 = 1499;
+pub(super) const TOO_MANY: u16 = 1499;
+pub(super) const TOO_MANY_TEXT: &str = "Too many partitions (including subpartitions) were defined";
 const SUBPARTITION: u16 = 1500;
 const NO_PARTS: u16 = 1504;
 const SAME_NAME: u16 = 1517;
@@ -42,6 +43,7 @@ pub fn check(clause: &PartitionClause, engine: Option<&str>, context: &mut Conte
         check_values(&clause.by, definition, at + 1 == clause.definitions.len())?;
     }
     check_shape(clause)?;
+    interval::check_clause(clause)?;
     check_names(clause)?;
     check_options(&clause.definitions, engine, context)
 }
@@ -57,6 +59,7 @@ pub(super) fn kind(method: &PartitionMethod) -> &'static str {
 
 pub(super) fn count(clause: &PartitionClause) -> usize {
     match clause.definitions.len() {
+        0 if clause.interval.is_some() => 0,
         0 => clause.count.unwrap_or(1) as usize,
         written => written,
     }
@@ -168,13 +171,14 @@ pub(super) fn check_shape(clause: &PartitionClause) -> Result<(), MysqlError> {
         let text = "It is only possible to mix RANGE/LIST partitioning with HASH/KEY partitioning for subpartitioning";
         return Err(MysqlError::new(SUBPARTITION, text));
     }
-    if is_ranged(&clause.by.method) && definitions.is_empty() {
+    let makes_them = clause.interval.is_some() && clause.count.is_none();
+    if is_ranged(&clause.by.method) && definitions.is_empty() && !makes_them {
         let text = format!("For {} partitions each partition must be defined", kind(&clause.by.method));
         return Err(MysqlError::new(MUST_BE_DEFINED, text));
     }
     let partitions = if definitions.is_empty() { clause.count.unwrap_or(1) } else { definitions.len() as u64 };
     if partitions.saturating_mul(count_each(clause)) > MAX_PARTITIONS as u64 {
-        return Err(MysqlError::new(TOO_MANY, "Too many partitions (including subpartitions) were defined"));
+        return Err(MysqlError::new(TOO_MANY, TOO_MANY_TEXT));
     }
     if definitions.iter().filter(|definition| definition.values == Written::Default).count() > 1 {
         return Err(MysqlError::new(SECOND_DEFAULT, "Only one DEFAULT partition allowed"));

@@ -8,8 +8,9 @@
 //! `PARTITION BY KEY (…)` without a number and without names is no matter of this module: it says how rows are spread over
 //! data nodes.
 //!
-//! Errors: 1488, 1493, 1495, 1502, 1503, 1505, 1506, 1566, 1652, 1655, 1659, 1660, and those of values and expressions.
+//! Errors: 1221, 1488, 1493, 1495, 1502, 1503, 1505, 1506, 1566, 1652, 1655, 1659, 1660, and those of values and expressions.
 
+use super::interval::{self, Moment};
 use super::partition_changes::RangeEnd;
 use super::partition_clause;
 use super::partition_values::{self as values, Reader};
@@ -55,6 +56,22 @@ pub struct PartitionsDraft {
     /// Rows of leaves that are gone go into those that are new.
     pub(super) moves_rows: bool,
     pub(super) range_end: Option<RangeEnd>,
+    /// What INTERVAL asks for is made.
+    pub(super) due: Option<Due>,
+}
+
+/// The partitions that INTERVAL asks for at a moment.
+#[derive(Clone, Debug)]
+pub(super) struct Due {
+    pub moment: Moment,
+    /// Those whose time is over go.
+    pub drops: bool,
+}
+
+impl Due {
+    pub fn now(context: &Context, drops: bool) -> Due {
+        Due { moment: Moment { micros: context.now_micros, zone: context.time_zone.clone() }, drops }
+    }
 }
 
 impl PartitionsDraft {
@@ -67,7 +84,8 @@ impl PartitionsDraft {
         partition_clause::check(clause, engine, context)?;
         let mut clause = clause.clone();
         values::fold(&mut clause.definitions, context)?;
-        Ok(PartitionsDraft { clause, tables: Vec::new(), moves_rows: false, range_end: None })
+        let due = Some(Due::now(context, false));
+        Ok(PartitionsDraft { clause, tables: Vec::new(), moves_rows: false, range_end: None, due })
     }
 
     /// Of a table that is there.
@@ -86,9 +104,10 @@ impl PartitionsDraft {
             count: partitioning.counted.then_some(partitioning.partitions.len() as u64),
             sub,
             definitions,
+            interval: partitioning.interval,
         };
         let tables = partitioning.leaves().map(|leaf| leaf.tables.clone()).collect();
-        Some(PartitionsDraft { clause, tables, moves_rows: false, range_end: None })
+        Some(PartitionsDraft { clause, tables, moves_rows: false, range_end: None, due: None })
     }
 
     /// Whether no physical tables are there.
@@ -125,9 +144,10 @@ impl PartitionsDraft {
             by,
             sub,
             partitions,
-            counted: clause.definitions.is_empty(),
+            counted: clause.definitions.is_empty() && clause.interval.is_none(),
             counted_sub: clause.sub.is_some()
                 && clause.definitions.first().is_none_or(|first| first.subpartitions.is_empty()),
+            interval: clause.interval,
         };
         check_bounds(&partitioning, &keys)?;
         if let Some(end) = &self.range_end {
@@ -139,6 +159,11 @@ impl PartitionsDraft {
             for (leaf, tables) in partitioning.leaves_mut().zip(&self.tables) {
                 leaf.tables = tables.clone();
             }
+        }
+        if let Some(Due { moment, drops }) = &self.due {
+            let each = partition_clause::count_each(clause);
+            interval::apply(&mut partitioning, schema, moment, *drops, each)?;
+            check_bounds(&partitioning, &keys)?;
         }
         Ok(partitioning)
     }

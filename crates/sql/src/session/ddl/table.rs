@@ -187,7 +187,10 @@ impl TableDraft {
         self.remove_partitioning();
         match (&clause.by.method, &clause.by.on) {
             (PartitionMethod::Key { linear, algorithm }, PartitionOn::Columns(columns))
-                if clause.count.is_none() && clause.sub.is_none() && clause.definitions.is_empty() =>
+                if clause.count.is_none()
+                    && clause.sub.is_none()
+                    && clause.definitions.is_empty()
+                    && clause.interval.is_none() =>
             {
                 self.distribution = Some(columns.clone());
                 options::declare_distribution(&mut self.storage, *linear, *algorithm);

@@ -2,6 +2,7 @@
 //! the same partitions.
 
 use super::create_table::quoted_text;
+use crate::parse::RAUK_VERSION;
 use crate::session::ddl::partition_values;
 use rauk_types::partitioning::{
     Leaf, PartitionBound, PartitionBy, PartitionMethod, PartitionOn, PartitionOptions, PartitionValues, Partitioning,
@@ -9,7 +10,7 @@ use rauk_types::partitioning::{
 };
 use rauk_types::{DataType, TableSchema, Value};
 
-/// The clause in its comment, which says since which version servers know it.
+/// The clause in its comment, which says since which version servers know it; INTERVAL in one that only Rauk reads.
 pub fn clause(partitioning: &Partitioning, schema: &TableSchema, name: &dyn Fn(&str) -> String) -> String {
     let version = if is_of_columns(&partitioning.by) { "50500" } else { "50100" };
     let mut out = format!("\n/*!{version} PARTITION BY {}", shown_by(&partitioning.by, schema, name));
@@ -31,6 +32,9 @@ pub fn clause(partitioning: &Partitioning, schema: &TableSchema, name: &dyn Fn(&
         out.push_str(&format!("\n({})", shown.join(",\n ")));
     }
     out.push_str(" */");
+    if let Some(interval) = &partitioning.interval {
+        out.push_str(&format!("\n/*!{RAUK_VERSION} {interval} */"));
+    }
     out
 }
 

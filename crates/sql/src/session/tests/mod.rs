@@ -18,6 +18,7 @@ mod functions;
 mod gathered_rows;
 mod handlers;
 mod hints;
+mod intervals;
 mod join_order;
 mod key_expressions;
 mod limits;

@@ -1,4 +1,5 @@
-//! LOCK TABLES: who waits for whom, which names may be used, what ends the locks; FLUSH TABLES WITH READ LOCK.
+//! LOCK TABLES: who waits for whom, which names may be used, what ends the locks; FLUSH TABLES WITH READ LOCK; LOCK INSTANCE
+//! FOR BACKUP.
 
 use super::{Server, Test, server};
 use std::thread::JoinHandle;
@@ -373,6 +374,71 @@ fn no_definition_changes_under_a_read_lock_of_all_tables() {
     b.code("CREATE TABLE y (a INT)", 1205);
     let mut a = ended(lock, "OK 0");
     a.expect("SELECT * FROM u", &["5"]);
+}
+
+/// LOCK INSTANCE FOR BACKUP keeps definitions and accounts as they are, and nobody from rows.
+#[test]
+fn no_definition_changes_under_a_backup_lock() {
+    let server = server();
+    let (mut a, mut b) = sessions(&server);
+    let [c, d] = [(); 2].map(|()| server.session());
+    a.ok("LOCK INSTANCE FOR BACKUP");
+    a.ok("LOCK INSTANCE FOR BACKUP");
+    b.ok("SET lock_wait_timeout = 1");
+    for statement in [
+        "CREATE TABLE w (a INT)",
+        "ALTER TABLE t ADD COLUMN c INT",
+        "TRUNCATE TABLE t",
+        "CREATE DATABASE other",
+        "RENAME TABLE t TO z",
+        "CREATE USER who",
+        "GRANT SELECT ON test.* TO root@localhost",
+        "ANALYZE TABLE t UPDATE HISTOGRAM ON n",
+        "LOCK TABLES u WRITE",
+    ] {
+        b.code(statement, 1205);
+        a.error(statement, 1223, "Can't execute the query because you have a conflicting read lock");
+    }
+    for session in [&mut a, &mut b] {
+        session.ok("UPDATE t SET n = n + 1");
+        session.ok("CREATE TEMPORARY TABLE own (a INT)");
+        session.ok("ANALYZE TABLE t");
+        session.ok("LOCK TABLES t READ");
+        session.ok("UNLOCK TABLES");
+    }
+    a.expect("SELECT n FROM t", &["3"]);
+    // Others may have it beside, and all tables' read lock.
+    b.ok("LOCK INSTANCE FOR BACKUP");
+    b.ok("FLUSH TABLES WITH READ LOCK");
+    b.ok("UNLOCK TABLES");
+    a.ok("UNLOCK INSTANCE");
+    let c = blocked(c, "CREATE TABLE w (a INT)");
+    b.ok("UNLOCK INSTANCE");
+    b.ok("UNLOCK INSTANCE");
+    let mut c = ended(c, "OK 0");
+    // Whoever has it gives it back with the connection, and when that is reset.
+    c.ok("LOCK INSTANCE FOR BACKUP");
+    let waits = blocked(d, "DROP TABLE w");
+    drop(c);
+    let mut c = ended(waits, "OK 0");
+    c.ok("LOCK INSTANCE FOR BACKUP");
+    rauk_node::block_on(c.session.reset());
+    a.ok("ALTER TABLE t ADD COLUMN c INT");
+    // Definitions that may be changed under LOCK TABLES … WRITE are not locked, and a change under way is waited for.
+    a.ok("LOCK TABLES t WRITE");
+    a.code("LOCK INSTANCE FOR BACKUP", 1192);
+    b.code("LOCK INSTANCE FOR BACKUP", 1205);
+    a.ok("UNLOCK TABLES");
+    a.ok("CREATE USER app");
+    let mut app = server.connect("app", "127.0.0.1").expect("it connects");
+    for statement in ["LOCK INSTANCE FOR BACKUP", "UNLOCK INSTANCE"] {
+        let text = "Access denied; you need (at least one of) the BACKUP_ADMIN privilege(s) for this operation";
+        app.error(statement, 1227, text);
+    }
+    a.ok("GRANT BACKUP_ADMIN ON *.* TO app");
+    app.ok("LOCK INSTANCE FOR BACKUP");
+    app.code("LOCK INSTANCE", 1064);
+    app.expect("SHOW SESSION STATUS LIKE 'Com_%lock_instance'", &["Com_lock_instance|2", "Com_unlock_instance|1"]);
 }
 
 /// Changes of a definition that have waited at the same time are all made, one after the other, each of what the one

@@ -115,6 +115,7 @@ impl Privileges {
     pub const CREATE_ROLE: Privileges = Privileges(1 << 28);
     pub const DROP_ROLE: Privileges = Privileges(1 << 29);
     pub const APPLICATION_PASSWORD_ADMIN: Privileges = Privileges(1 << 31);
+    pub const BACKUP_ADMIN: Privileges = Privileges(1 << 35);
     pub const CONNECTION_ADMIN: Privileges = Privileges(1 << 39);
     pub const ROLE_ADMIN: Privileges = Privileges(1 << 62);
     pub const FLUSH_STATUS: Privileges = Privileges(1 << 46);
@@ -242,6 +243,7 @@ mod tests {
             (Privileges::SHOW_VIEW, "SHOW VIEW"),
             (Privileges::SET_USER_ID, "SET_USER_ID"),
             (Privileges::CREATE_USER, "CREATE USER"),
+            (Privileges::BACKUP_ADMIN, "BACKUP_ADMIN"),
             (Privileges::CONNECTION_ADMIN, "CONNECTION_ADMIN"),
             (Privileges::CREATE_ROLE, "CREATE ROLE"),
             (Privileges::DROP_ROLE, "DROP ROLE"),
