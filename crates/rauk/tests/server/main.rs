@@ -14,6 +14,7 @@ mod crash;
 mod differential;
 mod directory;
 mod docs;
+mod dump;
 mod files;
 mod flex;
 mod hostile;
