@@ -19,6 +19,7 @@ mod files;
 mod flex;
 mod hostile;
 mod import;
+mod import_parquet;
 mod isolation;
 mod memory;
 mod metadata;
