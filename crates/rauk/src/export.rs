@@ -53,6 +53,11 @@ pub fn run(arguments: &ArgMatches) -> Result<(), String> {
     let table = Table::parse(&get("table").expect("required"), get("database").as_deref())?;
     let output = get("output").map(PathBuf::from);
     let ending = output.as_deref().and_then(Path::extension).and_then(|e| e.to_str());
+    if get("format").is_none() && ending.is_some_and(|ending| ending.eq_ignore_ascii_case("parquet")) {
+        return Err(
+            "rauk export writes no Parquet; give --format, or a file that ends with .csv, .tsv or .jsonl".into()
+        );
+    }
     let format = get("format").as_deref().or(ending).and_then(Format::by_name).unwrap_or(Format::CSV);
     let binary = binary(&get("binary").expect("has a default"));
     if binary == Binary::Text && format == Format::Jsonl {

@@ -7,6 +7,7 @@ mod client;
 mod cluster;
 mod config;
 mod demo;
+mod dump;
 mod export;
 mod http;
 mod import;
@@ -46,6 +47,7 @@ fn command() -> Command {
         .subcommand(size::command())
         .subcommand(shell::command())
         .subcommand(import::command())
+        .subcommand(dump::command())
         .subcommand(export::command())
         .subcommand(packaging::completions_command())
         .subcommand(packaging::man_command())
@@ -177,6 +179,7 @@ fn main() -> ExitCode {
         Some(("demo", arguments)) => settings(arguments).and_then(|settings| demo::run(&settings)),
         Some(("sql", arguments)) => return ended(shell::run(arguments)),
         Some(("import", arguments)) => import::run(arguments),
+        Some(("dump", arguments)) => dump::run(arguments),
         Some(("export", arguments)) => export::run(arguments),
         Some(("completions", arguments)) => packaging::completions(self::command(), arguments),
         Some(("man", arguments)) => packaging::man(self::command(), arguments),

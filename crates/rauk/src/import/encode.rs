@@ -5,8 +5,8 @@
 
 use super::columns::{self, Column, Table};
 use super::fields::{self, BadField, Format};
-use super::json;
-use super::literal::{self, Binary, quoted};
+use super::json::{self, Scalar};
+use super::literal::{self, Binary, Kind, quoted};
 use super::records::{Fault, Record};
 
 pub struct Encoder {
@@ -19,6 +19,8 @@ pub struct Encoder {
     pub targets: Vec<Option<usize>>,
     /// Members of JSON lines that no column has are left out, since the caller has named those that are taken.
     pub others_left_out: bool,
+    /// A JSON string for a JSON column holds the document, and is none itself.
+    pub documents_in_texts: bool,
 }
 
 /// Why a record is no row.
@@ -52,9 +54,12 @@ impl Encoder {
 
     /// Appends `(…)`; `false`: the record is an empty line, which is no row.
     pub fn push_row(&self, record: &Record, text: &[u8], out: &mut String) -> Result<bool, Bad> {
-        match record.fault {
+        match &record.fault {
             Some(Fault::TooLong) => return Err(Bad::whole("the line is longer than the server's max_allowed_packet")),
             Some(Fault::OpenQuote) => return Err(Bad::whole("a quote begins here that is not closed")),
+            Some(Fault::Value { column, reason }) => {
+                return Err(Bad { column: Some(self.columns[*column].name.clone()), reason: reason.to_string() });
+            }
             None => {}
         }
         let empty = text.is_empty() || (self.format == Format::Jsonl && text.trim_ascii().is_empty());
@@ -132,8 +137,13 @@ impl Encoder {
                 };
             };
             let mut literal = String::new();
-            literal::push_json(&mut literal, value, column.kind, self.binary)
-                .map_err(|reason| Bad { column: Some(column.name.clone()), reason })?;
+            match value.scalar() {
+                Scalar::Text(document) if self.documents_in_texts && column.kind == Kind::Json => {
+                    literal::push_text(&mut literal, &document);
+                }
+                _ => literal::push_json(&mut literal, value, column.kind, self.binary)
+                    .map_err(|reason| Bad { column: Some(column.name.clone()), reason })?,
+            }
             cells[cell] = Some(literal);
             Ok(())
         })?;
@@ -151,7 +161,6 @@ impl Encoder {
 
 #[cfg(test)]
 mod tests {
-    use super::super::literal::Kind;
     use super::*;
 
     fn encoder(format: Format) -> Encoder {
@@ -164,6 +173,7 @@ mod tests {
             columns: vec![column("id", Kind::Text), column("doc", Kind::Json), column("b", Kind::Bytes)],
             targets: vec![Some(0), Some(1), Some(2)],
             others_left_out: false,
+            documents_in_texts: false,
         }
     }
 

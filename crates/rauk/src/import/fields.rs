@@ -42,6 +42,23 @@ impl Format {
     }
 }
 
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFormat {
+    Text(Format),
+    Parquet,
+}
+
+impl FileFormat {
+    /// By its name, or by the ending of a file.
+    pub fn by_name(name: &str) -> Option<FileFormat> {
+        match name.eq_ignore_ascii_case("parquet") {
+            true => Some(FileFormat::Parquet),
+            false => Format::by_name(name).map(FileFormat::Text),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
     pub bytes: Cow<'a, [u8]>,

@@ -7,9 +7,11 @@
 use super::columns::{self, Column, Table};
 use super::create;
 use super::encode::Encoder;
-use super::fields::{self, BadField, Format};
-use super::load::{self, Load};
+use super::fields::{self, BadField, FileFormat, Format};
+use super::literal::Binary;
+use super::load::{self, Load, Source};
 use super::options::Options;
+use super::parquet;
 use super::progress::{Done, Identity, Progress};
 use super::records::Records;
 use super::rejects::Rejects;
@@ -29,10 +31,12 @@ use std::time::Instant;
 struct Prepared {
     path: PathBuf,
     identity: Identity,
-    format: Format,
+    format: FileFormat,
     table: Table,
     columns: Vec<Column>,
     targets: Vec<Option<usize>>,
+    /// Of Parquet: what goes where.
+    sources: Vec<parquet::Source>,
 }
 
 pub fn run(options: &Options, sources: &[PathBuf]) -> Result<(), String> {
@@ -71,7 +75,7 @@ pub fn run(options: &Options, sources: &[PathBuf]) -> Result<(), String> {
 }
 
 /// Files of directories, each with its format.
-fn expanded(options: &Options, sources: &[PathBuf]) -> Result<Vec<(PathBuf, Format)>, String> {
+fn expanded(options: &Options, sources: &[PathBuf]) -> Result<Vec<(PathBuf, FileFormat)>, String> {
     let mut files = Vec::new();
     for source in sources {
         let about = |e: std::io::Error| format!("cannot read {}: {e}", source.display());
@@ -79,23 +83,23 @@ fn expanded(options: &Options, sources: &[PathBuf]) -> Result<Vec<(PathBuf, Form
             let format = options
                 .format
                 .or_else(|| by_ending(source))
-                .ok_or_else(|| format!("{}: is it csv, tsv or jsonl? Give --format", source.display()))?;
+                .ok_or_else(|| format!("{}: is it csv, tsv, jsonl or parquet? Give --format", source.display()))?;
             files.push((source.clone(), with_delimiter(format, options)));
             continue;
         }
         if options.table.is_some() {
             return Err("--table is for files; a directory has a file for each table, DB.TABLE.csv or TABLE.csv".into());
         }
-        let mut found: Vec<(PathBuf, Format)> = Vec::new();
+        let mut found: Vec<(PathBuf, FileFormat)> = Vec::new();
         for entry in std::fs::read_dir(source).map_err(about)? {
             let path = entry.map_err(about)?.path();
             match by_ending(&path) {
                 Some(format) if path.is_file() => found.push((path, with_delimiter(format, options))),
-                _ => eprintln!("{}: passed over, since it is no .csv, .tsv or .jsonl", path.display()),
+                _ => eprintln!("{}: passed over, since it is no .csv, .tsv, .jsonl or .parquet", path.display()),
             }
         }
         if found.is_empty() {
-            return Err(format!("{} has no file that ends with .csv, .tsv or .jsonl", source.display()));
+            return Err(format!("{} has no file that ends with .csv, .tsv, .jsonl or .parquet", source.display()));
         }
         found.sort_by(|a, b| a.0.cmp(&b.0));
         files.extend(found);
@@ -103,15 +107,15 @@ fn expanded(options: &Options, sources: &[PathBuf]) -> Result<Vec<(PathBuf, Form
     Ok(files)
 }
 
-fn with_delimiter(format: Format, options: &Options) -> Format {
+fn with_delimiter(format: FileFormat, options: &Options) -> FileFormat {
     match (format, options.delimiter) {
-        (Format::Csv { .. }, Some(delimiter)) => Format::Csv { delimiter },
+        (FileFormat::Text(Format::Csv { .. }), Some(delimiter)) => FileFormat::Text(Format::Csv { delimiter }),
         (format, _) => format,
     }
 }
 
-fn by_ending(path: &Path) -> Option<Format> {
-    Format::by_name(path.extension()?.to_str()?)
+fn by_ending(path: &Path) -> Option<FileFormat> {
+    FileFormat::by_name(path.extension()?.to_str()?)
 }
 
 fn table_of(options: &Options, path: &Path) -> Result<Table, String> {
@@ -129,12 +133,15 @@ fn prepare(
     options: &Options,
     connection: &mut Conn,
     path: PathBuf,
-    format: Format,
+    format: FileFormat,
     packet: usize,
 ) -> Result<Prepared, String> {
     let table = table_of(options, &path)?;
     let identity = identity(options, &path, format)?;
     let file = File::open(&path).map_err(|e| format!("cannot read: {e}"))?;
+    let FileFormat::Text(format) = format else {
+        return prepare_parquet(options, connection, path, identity, table, file);
+    };
     let mut records = Records::new(file, format, packet, Vec::new())?;
     let header = match options.has_header(format) {
         true => Some(header(&mut records, format)?),
@@ -150,18 +157,53 @@ fn prepare(
             return Err("--create takes the names of columns from a header line, or from --columns".into());
         }
         let statement = create::statement(&mut records, format, &options.null, names.as_deref(), &table)?;
-        out::line(format_args!("{statement}"))?;
-        connection.query_drop(&statement).map_err(|e| server::told(&e))?;
-        columns = columns::of_table(connection, &table)?;
+        columns = made(connection, &table, &statement)?;
     }
-    let targets = match (&names, format) {
+    let mut targets = match (&names, format) {
         (Some(names), _) => columns::matched(names, &columns, &table)?,
         (None, _) => {
             let takes_values = columns.iter().enumerate().filter(|(_, c)| !c.generated);
             takes_values.map(|(at, _)| Some(at)).collect()
         }
     };
-    Ok(Prepared { path, identity, format, table, columns, targets })
+    if format == Format::Jsonl {
+        targets.retain(Option::is_some);
+    }
+    let format = FileFormat::Text(format);
+    Ok(Prepared { path, identity, format, table, columns, targets, sources: Vec::new() })
+}
+
+/// The columns of a table that is made by a statement, which is shown.
+fn made(connection: &mut Conn, table: &Table, statement: &str) -> Result<Vec<Column>, String> {
+    out::line(format_args!("{statement}"))?;
+    connection.query_drop(statement).map_err(|e| server::told(&e))?;
+    columns::of_table(connection, table)
+}
+
+fn prepare_parquet(
+    options: &Options,
+    connection: &mut Conn,
+    path: PathBuf,
+    identity: Identity,
+    table: Table,
+    file: File,
+) -> Result<Prepared, String> {
+    parquet::refuse_options(options)?;
+    let opened = parquet::Opened::open(file)?;
+    let names = opened.names(options.columns.as_deref())?;
+    let mut columns = columns::of_table(connection, &table)?;
+    if columns.is_empty() {
+        if !options.create {
+            return Err(no_table(connection, &table)?);
+        }
+        columns = made(connection, &table, &opened.create(&names, &table)?)?;
+    }
+    let mut targets = columns::matched(&names, &columns, &table)?;
+    let sources = opened.sources(&targets, &columns, &table)?;
+    // Members come in any order; those that are left out have no place.
+    targets.retain(Option::is_some);
+    parquet::time_zone(&sources, options.session.time_zone.as_ref())?;
+    Ok(Prepared { path, identity, format: FileFormat::Parquet, table, columns, targets, sources })
 }
 
 /// The names of the first line.
@@ -181,7 +223,7 @@ fn header(records: &mut Records<File>, format: Format) -> Result<Vec<String>, St
     Ok(names)
 }
 
-fn identity(options: &Options, path: &Path, format: Format) -> Result<Identity, String> {
+fn identity(options: &Options, path: &Path, format: FileFormat) -> Result<Identity, String> {
     let about = |e: std::io::Error| format!("cannot read: {e}");
     let metadata = path.metadata().map_err(about)?;
     if !metadata.is_file() {
@@ -236,22 +278,39 @@ fn load_one(
     if resumed {
         eprintln!("{shown}: goes on behind {}", report::rows(before.counts.rows));
     }
-    let mut records = Records::new(file, one.format, packet, before.spans).map_err(|e| format!("{shown}: {e}"))?;
-    if options.has_header(one.format) {
-        records.next_record().map_err(|e| format!("cannot read {shown}: {e}"))?;
-    }
+    let about = |e: String| format!("{shown}: {e}");
+    let mut session = options.session.clone();
+    // How far it is, is told in bytes, and of Parquet in rows.
+    let (source, whole, format) = match one.format {
+        FileFormat::Text(format) => {
+            let mut records = Records::new(file, format, packet, before.spans).map_err(about)?;
+            if options.has_header(format) {
+                records.next_record().map_err(|e| format!("cannot read {shown}: {e}"))?;
+            }
+            (Source::Text(Box::new(records)), one.identity.size, format)
+        }
+        FileFormat::Parquet => {
+            session.time_zone = parquet::time_zone(&one.sources, session.time_zone.as_ref()).map_err(about)?;
+            let opened = parquet::Opened::open(file).map_err(about)?;
+            let rows = opened.rows();
+            let rows_of = opened.into_rows(one.sources, packet, before.spans);
+            (Source::Parquet(Box::new(rows_of)), rows, Format::Jsonl)
+        }
+    };
     let load = Load {
         place: &options.place,
-        session: &options.session,
+        session: &session,
         threads: options.threads,
         encoder: Encoder {
-            format: one.format,
+            format,
             null: options.null.clone(),
-            binary: options.binary,
+            // Bytes of Parquet are written so.
+            binary: if one.format == FileFormat::Parquet { Binary::Hex } else { options.binary },
             table: one.table.clone(),
             columns: one.columns,
             targets: one.targets,
             others_left_out: options.columns.is_some(),
+            documents_in_texts: one.format == FileFormat::Parquet,
         },
         duplicates: options.duplicates,
         packet,
@@ -259,10 +318,10 @@ fn load_one(
         path: one.identity.path.clone(),
         rejects,
         most_rejects: options.most_rejects.map(|most| most.saturating_sub(rejected)),
-        report: Report::new(&shown, one.identity.size, read_before, before.counts.rows),
+        report: Report::new(&shown, whole, read_before, before.counts.rows),
         counts: Mutex::new(before.counts),
     };
-    load.run(records)?;
+    load.run(source)?;
     if identity(options, &one.path, one.format).as_ref() != Ok(&one.identity) {
         return Err(format!(
             "{shown} was changed while it was read; what is in {} may be neither of its states. Remove its rows and give --restart",
@@ -276,7 +335,7 @@ fn load_one(
         "{shown}: {} into {}, {} in {time:.1} s ({} rows/s)",
         report::rows(counts.rows),
         one.table,
-        report::size(one.identity.size - read_before),
+        report::size(part(one.identity.size, read_before, whole)),
         report::grouped((fresh as f64 / time.max(1e-9)) as u64),
     );
     if resumed {
@@ -290,4 +349,10 @@ fn load_one(
     }
     out::line(format_args!("{line}"))?;
     Ok(counts.rejected)
+}
+
+/// Bytes of the file that were read now, where so much of the whole was read before.
+fn part(size: u64, before: u64, whole: u64) -> u64 {
+    let left = u128::from(whole.saturating_sub(before)) * u128::from(size) / u128::from(whole.max(1));
+    u64::try_from(left).unwrap_or(size)
 }

@@ -11,6 +11,7 @@
 //! In memory are the batches of the threads, as many again that wait, and one record while it is read.
 
 use super::encode::{Bad, Encoder};
+use super::parquet;
 use super::progress::{Counts, NotBegun, Progress};
 use super::records::{Batch, Records, Span};
 use super::rejects::{Rejected, Rejects};
@@ -57,6 +58,21 @@ pub struct Load<'a> {
     pub counts: Mutex<Counts>,
 }
 
+/// Where batches come from.
+pub enum Source {
+    Text(Box<Records<File>>),
+    Parquet(Box<parquet::Rows>),
+}
+
+impl Source {
+    fn next_batch(&mut self) -> Result<Option<Batch>, String> {
+        match self {
+            Source::Text(records) => records.next_batch().map_err(|e| e.to_string()),
+            Source::Parquet(rows) => rows.next_batch(),
+        }
+    }
+}
+
 /// Why an import ends early.
 #[derive(Clone, Debug)]
 struct Failure {
@@ -93,7 +109,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Load<'_> {
     /// Reads the file to its end.
-    pub fn run(&self, mut records: Records<File>) -> Result<(), String> {
+    pub fn run(&self, mut source: Source) -> Result<(), String> {
         let stop = AtomicBool::new(false);
         let failures: Mutex<Vec<Failure>> = Mutex::new(Vec::new());
         let fail = |failure: Failure| {
@@ -121,7 +137,7 @@ impl Load<'_> {
                 });
             }
             while !stop.load(Relaxed) {
-                match records.next_batch() {
+                match source.next_batch() {
                     Ok(Some(batch)) => {
                         if sender.send(batch).is_err() {
                             break;

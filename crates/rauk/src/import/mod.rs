@@ -6,6 +6,7 @@
 //!
 //! - [`options`]: the flags.
 //! - [`files`]: which files there are, whether they fit, the summary; [`create`]: a table for a file that has none.
+//! - [`parquet`]: rows of a Parquet file, as records of JSON lines.
 //! - [`records`] cuts a file into records, [`fields`] and [`json`] take records apart, [`columns`] says where fields go,
 //!   [`literal`] writes values, [`encode`] rows.
 //! - [`load`]: the threads, a batch, bad rows; [`progress`]: what is stored beside the rows; [`rejects`]: bad lines;
@@ -23,6 +24,7 @@ pub mod literal;
 mod load;
 pub mod migrate;
 pub mod options;
+mod parquet;
 mod progress;
 mod records;
 mod rejects;

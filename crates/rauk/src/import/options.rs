@@ -1,6 +1,6 @@
 //! The flags of `rauk import`, and what they mean together.
 
-use super::fields::Format;
+use super::fields::{FileFormat, Format};
 use super::literal::Binary;
 use super::load::Duplicates;
 use super::server::{Place, Session};
@@ -14,7 +14,7 @@ pub struct Options {
     pub table: Option<String>,
     pub database: Option<String>,
     pub threads: usize,
-    pub format: Option<Format>,
+    pub format: Option<FileFormat>,
     pub delimiter: Option<u8>,
     pub columns: Option<Vec<String>>,
     pub null: Vec<u8>,
@@ -42,13 +42,15 @@ fn flag(name: &'static str, help: &'static str) -> Arg {
 
 pub fn command() -> Command {
     let command = Command::new("import")
-        .about("Load files (CSV, TSV, JSON lines, dumps) or databases of a MySQL or MariaDB server")
+        .about("Load files (CSV, TSV, JSON lines, Parquet, dumps) or databases of a MySQL or MariaDB server")
         .arg(Arg::new("source").value_name("SOURCE").num_args(1..).required(true).help(
-            "FILE.csv, .tsv, .jsonl, .sql, a directory of DB.TABLE.csv, or mysql://USER:PASSWORD@HOST:PORT[/DATABASE]",
+            "FILE.csv, .tsv, .jsonl, .parquet, .sql, a directory of DB.TABLE.csv, or mysql://USER:PASSWORD@HOST:PORT[/DATABASE]",
         ))
         .arg(text("table", "DB.TABLE", "Table; by default named after the file"))
         .arg(text("database", "NAME", "Database of tables without one").short('D'))
-        .arg(text("format", "FORMAT", "By default by the file's ending").value_parser(["csv", "tsv", "jsonl"]))
+        .arg(
+            text("format", "FORMAT", "By default by the file's ending").value_parser(["csv", "tsv", "jsonl", "parquet"]),
+        )
         .arg(text("delimiter", "C", "Between fields of CSV, one character of ASCII or TAB").value_parser(delimiter))
         .arg(text("columns", "A,B,…", "Columns of the file's fields, - for none, in place of the header's names"))
         .arg(flag("no-header", "The first line is a row"))
@@ -69,7 +71,7 @@ pub fn command() -> Command {
                 .value_parser(value_parser!(u64))
                 .requires("rejects"),
         )
-        .arg(flag("create", "Create a table that does not exist; columns and types are guessed from the file"))
+        .arg(flag("create", "Create a table that does not exist; types are guessed, or those of Parquet"))
         .arg(flag("restart", "Forget the progress of an earlier import of the file"))
         .arg(flag("check", "List what Rauk does not take of a dump or server, and load nothing"))
         .arg(flag("users", "With mysql://: users and their privileges too"))
@@ -109,7 +111,7 @@ pub fn options(arguments: &ArgMatches) -> Result<Options, String> {
         table: get("table"),
         database: get("database"),
         threads: *arguments.get_one::<u64>("threads").expect("has a default") as usize,
-        format: get("format").and_then(|name| Format::by_name(&name)),
+        format: get("format").and_then(|name| FileFormat::by_name(&name)),
         delimiter: arguments.get_one::<u8>("delimiter").copied(),
         columns: get("columns").map(|list| list.split(',').map(|name| name.trim().to_string()).collect()),
         null: chosen("null").into_bytes(),
@@ -136,7 +138,11 @@ impl Options {
     }
 
     /// How a file is read. An import goes on only where this is the same.
-    pub fn reading(&self, format: Format) -> String {
+    pub fn reading(&self, format: FileFormat) -> String {
+        let FileFormat::Text(format) = format else {
+            let columns = self.columns.as_ref().map(|columns| format!(" --columns {}", columns.join(",")));
+            return format!("--format parquet{}", columns.unwrap_or_default());
+        };
         let mut text = format!("--format {} --null '{}'", format.name(), String::from_utf8_lossy(&self.null));
         if let Format::Csv { delimiter } = format {
             text += &format!(" --delimiter '{}'", delimiter.escape_ascii());

@@ -33,10 +33,15 @@ pub struct Span {
     pub next_line: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     TooLong,
     OpenQuote,
+    /// A value that cannot be one of the table's column of this number. Files of text have none.
+    Value {
+        column: usize,
+        reason: Box<str>,
+    },
 }
 
 /// A record of a batch: a part of its bytes, without the end of the line.
@@ -179,13 +184,14 @@ impl<R: Read + Seek> Records<R> {
                 Scan::Open { quote: true } => self.first_line(Fault::OpenQuote),
                 Scan::Open { quote: false } => (here.len(), here.len(), None, true),
             };
+            let is_faulty = fault.is_some();
             let begin = batch.bytes.len();
             batch.bytes.extend_from_slice(&self.buffer[self.start..self.start + length]);
             let end = batch.bytes.len();
             batch.records.push(Record { begin, end, line: self.line, fault, cut });
             let passed_end = self.buffer[..self.start + with_end].ends_with(b"\n");
             self.pass(with_end);
-            if fault.is_some() && !passed_end {
+            if is_faulty && !passed_end {
                 self.skip_line()?;
             }
             return Ok(true);

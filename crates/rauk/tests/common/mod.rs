@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod cluster;
+pub mod mariadb;
 pub mod markdown;
 pub mod namespace;
 #[path = "../../src/bench/cluster/relay.rs"]

@@ -108,6 +108,9 @@ fn three_formats_give_the_same_rows() {
         assert_eq!(rows.len(), if table == "c" { 2 } else { 3 });
     }
     assert_eq!(tables(&mut client), ["a", "b", "c"], "progress is gone");
+    // A dash in the place of a member leaves nothing out and does no harm.
+    imported(rauk.port, &place.write("more.jsonl", "{\"id\":9,\"x\":1}\n"), &["--table", "d.c", "--columns", "id,-"]);
+    assert_eq!(run(&mut client, "SELECT id, name FROM c WHERE id = 9"), ["9 | NULL"]);
 
     // A table that is made for the file, other delimiters, no header, NULL as an empty field, columns left out.
     let path = place.write("x", "7;x;1.25;2026-11-29 01:02:03\n8;;2;\n");

@@ -101,7 +101,7 @@ impl Printer<'_> {
             }
             ColumnOption::Collation(name) => {
                 self.text(" COLLATE ")?;
-                self.charset(name)
+                self.collation(name)
             }
             ColumnOption::BinaryCollation => self.text(" BINARY"),
             ColumnOption::References(references) => self.references(references),

@@ -4,7 +4,7 @@
 //! without are primaries: literals, names, variables, calls and subqueries; and signs (`-5`, ``-(`a`)``), which only
 //! COLLATE and `->` would bind more tightly than.
 
-use super::{Print, Printer, is_plain_word};
+use super::{Construct, Print, Printer, is_plain_word};
 use crate::parse::ast::{
     Arguments, BinaryOp, Call, CastType, Expr, Introducer, IsTest, Literal, MatchMode, NullTreatment, OnNoValue,
     Quantifier, TrimSide, UnaryOp,
@@ -133,6 +133,7 @@ impl Printer<'_> {
                 self.infix(operand, if *negated { &["not", "regexp"] } else { &["regexp"] }, pattern)
             }
             Expr::MemberOf { value, array } => {
+                self.meets_if(true, Construct::MemberOf);
                 self.text("(")?;
                 self.expr(value)?;
                 self.text(" member of (")?;
@@ -140,6 +141,7 @@ impl Printer<'_> {
                 self.text("))")
             }
             Expr::JsonValue(call) => {
+                self.meets_if(true, Construct::JsonValueClauses);
                 self.text("json_value(")?;
                 self.expr(&call.document)?;
                 self.text(",")?;
@@ -162,6 +164,13 @@ impl Printer<'_> {
                 }
                 self.text(")")
             }
+            Expr::JsonPath { column, path, unquote } if self.has_json_functions() => {
+                self.text(if *unquote { "json_unquote(json_extract(" } else { "json_extract(" })?;
+                self.expr(column)?;
+                self.text(",")?;
+                self.string(path)?;
+                self.text(if *unquote { "))" } else { ")" })
+            }
             Expr::JsonPath { column, path, unquote } => {
                 self.text("(")?;
                 self.tight(column)?;
@@ -171,6 +180,7 @@ impl Printer<'_> {
             }
             Expr::Row(items) => {
                 // One item in parentheses would be the item.
+                self.meets_if(items.len() == 1, Construct::RowOfOne);
                 self.text(if items.len() == 1 { "row(" } else { "(" })?;
                 self.exprs(items)?;
                 self.text(")")
@@ -227,7 +237,7 @@ impl Printer<'_> {
                 self.text("(")?;
                 self.tight(operand)?;
                 self.text(" collate ")?;
-                self.charset(collation)?;
+                self.collation(collation)?;
                 self.text(")")
             }
             Expr::Extract { unit, operand } => {
@@ -394,6 +404,7 @@ impl Printer<'_> {
             Literal::Number(digits) => self.text(digits),
             Literal::Text { value, introducer } => {
                 match introducer {
+                    Some(introducer) if self.is_bare(introducer) => {}
                     Some(Introducer::National) => self.text("N")?,
                     None if self.of_own_row => self.text("_utf8mb4")?,
                     introducer => self.introducer(introducer.as_ref(), "")?,
@@ -443,6 +454,7 @@ impl Printer<'_> {
             self.expr(place)?;
             return self.text(")");
         }
+        self.meets_call(call);
         self.function_name(call)?;
         self.text("(")?;
         match &call.arguments {
@@ -496,6 +508,7 @@ impl Printer<'_> {
     // Types
 
     pub(super) fn cast_type(&mut self, target: &CastType) -> fmt::Result {
+        self.meets_cast(target);
         match target {
             CastType::Signed => self.text("signed"),
             CastType::Unsigned => self.text("unsigned"),

@@ -9,6 +9,8 @@
 //! names       names in full, as the catalog keeps the queries of views
 //! reads       which common tables are read
 //! definition  columns, keys and constraints, as in SHOW CREATE TABLE
+//! partition   PARTITION BY
+//! foreign     all of these for another server
 //! ```
 //! The form: keywords in lower case, names in quotes, each operator in parentheses of its own, commas without blanks:
 //! ``select `t`.`a` AS `a`,(`t`.`b` + 1) AS `b + 1` from (`t` join `u` on((`t`.`a` = `u`.`a`)))``.
@@ -29,7 +31,9 @@
 mod change;
 mod definition;
 mod expression;
+mod foreign;
 mod names;
+mod partition;
 mod query;
 mod reads;
 
@@ -38,6 +42,7 @@ mod random;
 #[cfg(test)]
 mod tests;
 
+pub use foreign::{Construct, Foreign, Met, for_server};
 pub use names::{FullColumn, FullNames, in_full, of_own_row, without_database};
 pub use reads::{Reader, are_read};
 
@@ -69,6 +74,8 @@ pub struct Printer<'w> {
     of_own_row: bool,
     /// What is printed is asked only for the names of tables in it, and these are the ones met.
     reads: Option<reads::Names>,
+    /// What is printed is for another server.
+    abroad: Option<foreign::Abroad<'w>>,
 }
 
 /// The text of `tree` that reads back as the same tree under `mode`.
@@ -143,6 +150,7 @@ display!(
     ast::ColumnType,
     ast::ColumnDefinition,
     ast::TableConstraint,
+    ast::PartitionClause,
 );
 
 impl<'w> Printer<'w> {
@@ -156,6 +164,7 @@ impl<'w> Printer<'w> {
             is_away: false,
             of_own_row: false,
             reads: None,
+            abroad: None,
         }
     }
 }

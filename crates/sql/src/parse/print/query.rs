@@ -3,7 +3,7 @@
 //! Operands of set operations stand in parentheses where the parser would read another shape: an operand of a weaker
 //! operator on the left, and every set operation of the same or a weaker operator on the right.
 
-use super::{Print, Printer};
+use super::{Construct, Print, Printer};
 use crate::parse::ast::{
     CommonTable, Expr, FileFormat, Frame, FrameBound, FrameUnit, IndexHint, IndexHintAction, IndexHintScope, Into,
     IntoVariable, ItemName, Join, JoinCondition, JoinKind, JsonTable, JsonTableColumn, Limit, LockClause, LockStrength,
@@ -83,6 +83,7 @@ impl Printer<'_> {
                 self.set_operand(right, strength(*op) + 1)
             }
             QueryBody::Values(rows) => {
+                self.meets_if(true, Construct::ValuesRows);
                 self.text("values ")?;
                 self.list(rows, |p, row| {
                     p.text("row(")?;
@@ -95,6 +96,8 @@ impl Printer<'_> {
                 if self.noted_whole_table(table)? {
                     return Ok(());
                 }
+                self.meets_if(true, Construct::WholeTable);
+                self.meets_table(table);
                 self.text("table ")?;
                 self.table_name(table)
             }
@@ -211,6 +214,7 @@ impl Printer<'_> {
     }
 
     fn lock(&mut self, lock: &LockClause) -> fmt::Result {
+        self.meets_lock(lock);
         self.text(match lock.strength {
             LockStrength::Update => " for update",
             LockStrength::Share => " for share",
@@ -309,6 +313,8 @@ impl Printer<'_> {
         stack::grow(|| match table {
             TableReference::Table(table) => self.table_factor(table),
             TableReference::Derived { lateral, query, alias, columns } => {
+                self.meets_if(*lateral, Construct::Lateral);
+                self.meets_if(!columns.is_empty(), Construct::DerivedColumns);
                 if *lateral {
                     self.text("lateral ")?;
                 }
@@ -382,6 +388,7 @@ impl Printer<'_> {
 
     fn table_factor(&mut self, table: &TableFactor) -> fmt::Result {
         self.note_read(&table.name);
+        self.meets_table(&table.name);
         self.table_name(&table.name)?;
         if !table.partitions.is_empty() {
             self.text(" partition")?;
@@ -476,6 +483,7 @@ impl Printer<'_> {
     }
 
     fn frame(&mut self, frame: &Frame) -> fmt::Result {
+        self.meets_frame(frame);
         self.text(match frame.unit {
             FrameUnit::Rows => "rows ",
             FrameUnit::Range => "range ",
