@@ -214,7 +214,10 @@ impl Translation<'_> {
         for column in &mut table.columns {
             lines.push(self.column(column, primary.contains(&column.name)));
         }
-        let partitions = table.partition_by.take().filter(|clause| self.keeps_partitions(clause));
+        let mut partitions = table.partition_by.take().filter(|clause| self.keeps_partitions(clause));
+        if let Some(interval) = partitions.as_mut().and_then(|clause| clause.interval.take()) {
+            self.change(&format!("{interval} is left out: no partitions are made and dropped by time there"));
+        }
         for constraint in &mut table.constraints {
             lines.extend(self.constraint(constraint, partitions.is_some()));
         }

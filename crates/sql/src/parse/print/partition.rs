@@ -1,4 +1,5 @@
-//! PARTITION BY, in the layout of MySQL's SHOW CREATE TABLE but for its version comment.
+//! PARTITION BY, in the layout of MySQL's SHOW CREATE TABLE but for its version comment. INTERVAL, which only Rauk has, stands
+//! where it may be written.
 //!
 //! The older spelling with COLUMN_LIST is printed as RANGE COLUMNS and LIST COLUMNS, which is the same tree. Options of
 //! partitions come as they were written.
@@ -15,6 +16,9 @@ impl Printer<'_> {
     fn partition_clause(&mut self, clause: &PartitionClause) -> fmt::Result {
         self.text("PARTITION BY ")?;
         self.partition_by(&clause.by)?;
+        if let Some(interval) = &clause.interval {
+            write!(self.out, " {interval}")?;
+        }
         if let Some(count) = clause.count {
             write!(self.out, "\nPARTITIONS {count}")?;
         }
