@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-struct Place {
-    data: tempfile::TempDir,
+pub struct Place {
+    pub data: tempfile::TempDir,
     files: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Place {
+    pub fn new() -> Place {
         Place { data: tempfile::tempdir().expect("a directory"), files: tempfile::tempdir().expect("a directory") }
     }
 
@@ -23,12 +23,12 @@ impl Place {
         path
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.files.path().join(name)
     }
 }
 
-fn tool(port: u16, name: &str, arguments: &[&str]) -> Command {
+pub fn tool(port: u16, name: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rauk"));
     command.args([name, "-P", &port.to_string()]).args(arguments).env_remove("MYSQL_PWD").stdin(Stdio::null());
     command
@@ -40,14 +40,14 @@ fn import(port: u16, file: &Path, arguments: &[&str]) -> Output {
 }
 
 /// Standard output of an import that succeeds.
-fn imported(port: u16, file: &Path, arguments: &[&str]) -> String {
+pub fn imported(port: u16, file: &Path, arguments: &[&str]) -> String {
     let output = import(port, file, arguments);
     assert!(output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// The one line of an import that fails.
-fn refused(port: u16, file: &Path, arguments: &[&str]) -> String {
+pub fn refused(port: u16, file: &Path, arguments: &[&str]) -> String {
     let output = import(port, file, arguments);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -56,7 +56,7 @@ fn refused(port: u16, file: &Path, arguments: &[&str]) -> String {
     lines[0].into()
 }
 
-fn execute(client: &mut Conn, statements: &[&str]) {
+pub fn execute(client: &mut Conn, statements: &[&str]) {
     for sql in statements {
         client.query_drop(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }

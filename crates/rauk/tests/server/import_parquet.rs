@@ -2,8 +2,7 @@
 //! files, bad rows, kills in the middle, and memory.
 
 use crate::common::{Rauk, number, run};
-use mysql::Conn;
-use mysql::prelude::Queryable;
+use crate::import::{Place, execute, imported, refused, tool};
 use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DataType, DoubleType, FixedLenByteArray, FixedLenByteArrayType, FloatType,
@@ -13,25 +12,10 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-struct Place {
-    data: tempfile::TempDir,
-    files: tempfile::TempDir,
-}
-
-impl Place {
-    fn new() -> Place {
-        Place { data: tempfile::tempdir().expect("a directory"), files: tempfile::tempdir().expect("a directory") }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.files.path().join(name)
-    }
-}
 
 /// Values of a column of one row group; `None` is NULL.
 enum Values {
@@ -104,38 +88,6 @@ fn write(path: &Path, schema: &str, compression: Compression, groups: Vec<Vec<Va
         rows.close().expect("closed");
     }
     writer.close().expect("closed");
-}
-
-fn tool(port: u16, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rauk"));
-    command.args(["import", "-P", &port.to_string()]).args(arguments).env_remove("MYSQL_PWD").stdin(Stdio::null());
-    command
-}
-
-fn import(port: u16, file: &Path, arguments: &[&str]) -> Output {
-    tool(port, arguments).arg("--").arg(file).output().expect("rauk runs")
-}
-
-fn imported(port: u16, file: &Path, arguments: &[&str]) -> String {
-    let output = import(port, file, arguments);
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// The one line of an import that fails.
-fn refused(port: u16, file: &Path, arguments: &[&str]) -> String {
-    let output = import(port, file, arguments);
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("rauk: ")).collect();
-    assert_eq!(lines.len(), 1, "{said}");
-    lines[0].into()
-}
-
-fn execute(client: &mut Conn, statements: &[&str]) {
-    for sql in statements {
-        client.query_drop(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
-    }
 }
 
 const KINDS: &str = "message kinds {
@@ -444,7 +396,7 @@ fn an_import_that_is_killed_goes_on() {
     let arguments = ["--table", "d.t", "--threads", "3", "--rejects", &rejects, &file];
     let mut committed = 0;
     for round in 1..=3u64 {
-        let mut command = tool(rauk.port, &arguments);
+        let mut command = tool(rauk.port, "import", &arguments);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
         let least = (rows / 5 * round).min(committed + 4096);
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -456,7 +408,7 @@ fn an_import_that_is_killed_goes_on() {
         child.wait().expect("ended");
         committed = number(&mut client, "SELECT COUNT(*) FROM d.t");
     }
-    let output = tool(rauk.port, &arguments).output().expect("rauk runs");
+    let output = tool(rauk.port, "import", &arguments).output().expect("rauk runs");
     assert!(output.status.success(), "{output:?}");
     let bad = rows / 1000;
     let sum = rows * (rows - 1) / 2 - (0..bad).map(|n| n * 1000 + 500).sum::<u64>();
@@ -475,7 +427,7 @@ fn an_import_that_is_killed_goes_on() {
 
 /// The most memory of an import, in KiB.
 fn peak(port: u16, file: &Path) -> u64 {
-    let mut child = tool(port, &["--table", "d.t", "--threads", "2", &file.display().to_string()])
+    let mut child = tool(port, "import", &["--table", "d.t", "--threads", "2", &file.display().to_string()])
         .stdout(Stdio::null())
         .spawn()
         .expect("started");
