@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds rauk guided by a profile of itself, and optimised over all crates when it is linked (profile `dist`): about a tenth less CPU
+# Builds rauk guided by a profile of itself, and optimised over all crates when it is linked (profile `dist`): up to an eighth less CPU
 # for an operation (docs/performance.md). It is built twice: once so that it counts what is run, by the benchmarks, and once by these counts.
 # usage: scripts/guided.sh [--profile FILE] [--out FILE]
 #   --profile FILE   counts of an earlier run, of the same commit or one near it; without, they are made
