@@ -294,18 +294,6 @@ fn wider(t: &TableHandle) -> TableSchema {
     new
 }
 
-/// Under the same primary key, so that users go on while rows are copied.
-fn in_texts(t: &TableHandle) -> TableSchema {
-    let mut new = (**t.schema()).clone();
-    new.columns[1].ty = DataType::varchar(30, Default::default());
-    new
-}
-
-fn as_text(row: &[Value]) -> Result<Vec<Value>, MysqlError> {
-    let Value::Int(v) = row[1] else { panic!() };
-    Ok(vec![row[0].clone(), text(&format!("v{v}")), row[2].clone()])
-}
-
 #[test]
 fn a_table_is_rewritten() {
     let disk: Arc<dyn Disk> = MemoryDisk::new();

@@ -7,7 +7,7 @@ use crate::support::*;
 use rauk_log::{Disk, MemoryDisk, fault};
 use rauk_node::*;
 use rauk_types::partitioning::UserPartition;
-use rauk_types::{DataType, IndexKind, MysqlError, TableSchema, Value};
+use rauk_types::{IndexKind, MysqlError, TableSchema, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -25,16 +25,10 @@ fn row(id: i64, value: i64) -> Vec<Value> {
 }
 
 /// The value as a text, by which rows have a unique key too.
-fn in_texts(t: &TableHandle) -> TableSchema {
-    let mut new = (**t.schema()).clone();
-    new.columns[1].ty = DataType::varchar(30, Default::default());
+fn in_unique_texts(t: &TableHandle) -> TableSchema {
+    let mut new = in_texts(t);
     new.indexes.push(index(9, "by_text", IndexKind::Unique, &[1]));
     new
-}
-
-fn as_text(row: &[Value]) -> Result<Vec<Value>, MysqlError> {
-    let Value::Int(v) = row[1] else { panic!("{row:?}") };
-    Ok(vec![row[0].clone(), text(&format!("v{v}")), row[2].clone()])
 }
 
 fn filled(db: &Database) -> (TableHandle, Rows) {
@@ -161,7 +155,7 @@ fn rows_are_written_while_they_are_copied() {
             Ok(())
         })
     };
-    let copied = block_on(db.rewrite_table(&t, in_texts(&t), WAIT, &mut as_text)).unwrap();
+    let copied = block_on(db.rewrite_table(&t, in_unique_texts(&t), WAIT, &mut as_text)).unwrap();
     drop(local);
     assert!(points.borrow()["node.ddl.copy"] >= 3 && points.borrow()["node.ddl.copy_again"] >= 2, "{points:?}");
     assert_eq!(copied as usize, rows.borrow().len());
@@ -202,7 +196,7 @@ fn a_copy_that_is_cut_off_leaves_what_was_written_and_nothing_else() {
                 Ok(())
             })
         };
-        let done = block_on(db.rewrite_table(&t, in_texts(&t), WAIT, &mut as_text));
+        let done = block_on(db.rewrite_table(&t, in_unique_texts(&t), WAIT, &mut as_text));
         drop(local);
         let as_it_was: Vec<_> = rows.borrow().values().cloned().collect();
         let now = if done.is_ok() { expected(&rows.borrow()) } else { as_it_was };
@@ -211,7 +205,7 @@ fn a_copy_that_is_cut_off_leaves_what_was_written_and_nothing_else() {
         let db = open_on(disk, config());
         assert_eq!(block_on(contents(&db, &t_now(&db))), now, "stopped at {stop_at}, after a restart");
         if done.is_err() {
-            block_on(db.rewrite_table(&t_now(&db), in_texts(&t_now(&db)), WAIT, &mut as_text)).unwrap();
+            block_on(db.rewrite_table(&t_now(&db), in_unique_texts(&t_now(&db)), WAIT, &mut as_text)).unwrap();
         }
         assert_eq!(block_on(contents(&db, &t_now(&db))), expected(&rows.borrow()));
     }
@@ -254,7 +248,7 @@ fn a_key_that_two_rows_have_in_the_new_form_is_refused() {
                 Ok(())
             })
         };
-        let done = block_on(db.rewrite_table(&t, in_texts(&t), WAIT, &mut halved));
+        let done = block_on(db.rewrite_table(&t, in_unique_texts(&t), WAIT, &mut halved));
         drop(local);
         assert_eq!(code(done.unwrap_err()), 1062, "{point}");
         assert!(!t.is_stale());
@@ -268,7 +262,7 @@ fn a_key_that_two_rows_have_in_the_new_form_is_refused() {
             assert_eq!(contents(&db, &t).await, even);
         });
     }
-    block_on(db.rewrite_table(&t, in_texts(&t), WAIT, &mut halved)).unwrap();
+    block_on(db.rewrite_table(&t, in_unique_texts(&t), WAIT, &mut halved)).unwrap();
 }
 
 #[test]
@@ -280,7 +274,7 @@ fn many_rows_with_one_key_are_refused_at_the_first() {
         conversions.fetch_add(1, Ordering::Relaxed);
         Ok(vec![row[0].clone(), text("same"), row[2].clone()])
     };
-    let done = block_on(db.rewrite_table(&t, in_texts(&t), WAIT, &mut same));
+    let done = block_on(db.rewrite_table(&t, in_unique_texts(&t), WAIT, &mut same));
     assert_eq!(code(done.unwrap_err()), 1062);
     assert!(conversions.load(Ordering::Relaxed) < 600, "{conversions:?}: one batch, and both rows once more");
 }
@@ -305,7 +299,7 @@ fn a_transaction_that_stays_open_is_waited_for() {
         })
     };
     let short = Duration::from_millis(50);
-    let done = block_on(db.rewrite_table(&t, in_texts(&t), short, &mut as_text));
+    let done = block_on(db.rewrite_table(&t, in_unique_texts(&t), short, &mut as_text));
     assert_eq!(done, Err(NodeError::LockTimeout));
     drop(local);
     // It is undone when he has gone.
@@ -317,7 +311,7 @@ fn a_transaction_that_stays_open_is_waited_for() {
         txn.commit().await.unwrap();
         assert_eq!(contents(&db, &t).await.len() as i64, ROWS);
     });
-    assert_eq!(block_on(db.rewrite_table(&t, in_texts(&t), WAIT, &mut as_text)), Ok(ROWS as u64));
+    assert_eq!(block_on(db.rewrite_table(&t, in_unique_texts(&t), WAIT, &mut as_text)), Ok(ROWS as u64));
     let rows = block_on(contents(&db, &t_now(&db)));
     assert_eq!((&rows[3][1], &rows[4][1]), (&text("v777777"), &text("v888888")));
 }

@@ -7,11 +7,9 @@ use rauk_log::{Disk, MemoryDisk};
 use rauk_node::*;
 use rauk_types::{DataType, ErrorClass, IndexKind, MysqlError, TableSchema, Value};
 use std::collections::BTreeSet;
-use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
-use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -37,17 +35,6 @@ fn filled(disk: Arc<dyn Disk>) -> (Database, TableHandle) {
     let rows: Vec<_> = (0..ROWS).map(|id| account(id, id / 2, Some(&format!("c{id}")))).collect();
     block_on(insert_all(&db, &t, &rows));
     (db, t)
-}
-
-fn in_texts(t: &TableHandle) -> TableSchema {
-    let mut new = (**t.schema()).clone();
-    new.columns[1].ty = DataType::varchar(30, Default::default());
-    new
-}
-
-fn as_text(row: &[Value]) -> Result<Vec<Value>, MysqlError> {
-    let Value::Int(v) = row[1] else { panic!("{row:?}") };
-    Ok(vec![row[0].clone(), text(&format!("v{v}")), row[2].clone()])
 }
 
 async fn rewrite(
@@ -155,29 +142,13 @@ fn a_statement_that_goes_away_is_undone_when_its_threads_have_ended() {
         return;
     }
     let (db, t) = filled(MemoryDisk::new());
-    let (begun, held) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
-    let further = || -> OwnConvert {
-        let (begun, held) = (begun.clone(), held.clone());
-        let mut is_first = true;
-        Box::new(move |row| {
-            if std::mem::take(&mut is_first) {
-                begun.fetch_add(1, Ordering::SeqCst);
-                while held.load(Ordering::SeqCst) {
-                    thread::yield_now();
-                }
-            }
-            as_text(row)
-        })
-    };
+    let held = HeldConversions::default();
+    let further = || held.further();
     {
         // Nobody but the statement may use the table, so that whoever uses it sees when it is undone.
         let alone = DdlWait { meanwhile: Meanwhile::Nobody, ..DdlWait::from(WAIT) };
         let mut statement = pin!(rewrite(&db, &t, in_texts(&t), alone, &further));
-        let mut cx = Context::from_waker(Waker::noop());
-        while begun.load(Ordering::SeqCst) < threads() {
-            assert!(statement.as_mut().poll(&mut cx).is_pending());
-            thread::yield_now();
-        }
+        held.run_until_begun(statement.as_mut(), threads());
     }
     let is_free = || {
         let options = TxnOptions { lock_wait_timeout: Duration::from_millis(1), ..TxnOptions::default() };
@@ -185,7 +156,7 @@ fn a_statement_that_goes_away_is_undone_when_its_threads_have_ended() {
         block_on(txn.use_table(&t_now(&db))).is_ok()
     };
     assert!(!is_free(), "its threads work still");
-    held.store(false, Ordering::SeqCst);
+    held.let_go();
     let end = std::time::Instant::now() + Duration::from_secs(30);
     while !is_free() {
         assert!(std::time::Instant::now() < end, "the table is never free again");

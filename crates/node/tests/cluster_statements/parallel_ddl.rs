@@ -4,12 +4,10 @@ use crate::ddl::{end, fill, rows, rows_by, steady, wait_calm, with_indexes};
 use crate::support::*;
 use crate::world::{Node, World};
 use rauk_node::*;
-use rauk_types::{Collation, DataType, MysqlError, TableSchema, Value};
-use std::future::Future;
+use rauk_types::{Collation, Value};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Waker};
+use std::sync::atomic::Ordering;
 use std::thread;
 
 const ROWS: i64 = 300;
@@ -28,17 +26,6 @@ fn three() -> (parking_lot::MutexGuard<'static, ()>, Arc<World>, Vec<Node>) {
         fill(&nodes[0].db, "t", 0..ROWS).await;
     });
     (turn, world, nodes)
-}
-
-fn in_texts(t: &TableHandle) -> TableSchema {
-    let mut new = (**t.schema()).clone();
-    new.columns[1].ty = DataType::varchar(30, Default::default());
-    new
-}
-
-fn as_text(row: &[Value]) -> Result<Vec<Value>, MysqlError> {
-    let Value::Int(v) = row[1] else { panic!("{row:?}") };
-    Ok(vec![row[0].clone(), text(&format!("v{v}")), row[2].clone()])
 }
 
 fn id(row: &[Value]) -> i64 {
@@ -88,38 +75,22 @@ fn a_statement_that_goes_away_ends_with_its_threads() {
         return;
     }
     let (_turn, world, nodes) = three();
-    let (begun, held) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
-    let further = || -> OwnConvert {
-        let (begun, held) = (begun.clone(), held.clone());
-        let mut is_first = true;
-        Box::new(move |row| {
-            if std::mem::take(&mut is_first) {
-                begun.fetch_add(1, Ordering::SeqCst);
-                while held.load(Ordering::SeqCst) {
-                    thread::yield_now();
-                }
-            }
-            as_text(row)
-        })
-    };
+    let held = HeldConversions::default();
+    let further = || held.further();
     {
         let db = &nodes[1].db;
         let t = db.table("d", "t").unwrap();
         let mut convert = as_text;
         let statement = db.rewrite_seen_table(&t, in_texts(&t), WAIT, None, &mut convert, Some(&further));
         let mut statement = pin!(statement);
-        let mut cx = Context::from_waker(Waker::noop());
-        while begun.load(Ordering::SeqCst) < threads {
-            assert!(statement.as_mut().poll(&mut cx).is_pending());
-            thread::yield_now();
-        }
+        held.run_until_begun(statement.as_mut(), threads);
     }
     // What nobody has any more its process ends. It has looked when it has ended this.
     let u = nodes[1].db.table("d", "u").unwrap();
     drop(block_on(nodes[1].db.lock_tables(&[(u, TableLockMode::Alone)], DdlWait::from(WAIT))).unwrap());
     world.wait("one intent", |group| group.intents.len() == 1);
     assert!(nodes[1].db.member().unwrap().group().catalog.jobs().next().is_some(), "its threads work still");
-    held.store(false, Ordering::SeqCst);
+    held.let_go();
     wait_calm(&world);
     block_on(async {
         assert_eq!(rows(&nodes[0].db, "t").await.len() as i64, ROWS);

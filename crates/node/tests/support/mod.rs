@@ -5,9 +5,14 @@ use rauk_log::{Disk, MemoryDisk};
 use rauk_node::*;
 use rauk_types::schema::{Column, ColumnDefault, IndexPart, IndexSchema};
 use rauk_types::{
-    Collation, ColumnId, DataType, IndexId, IndexKind, RowView, TableId, TableSchema, TypeKind, Value, ValueRef,
+    Collation, ColumnId, DataType, IndexId, IndexKind, MysqlError, RowView, TableId, TableSchema, TypeKind, Value,
+    ValueRef,
 };
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 pub const WAIT: Duration = Duration::from_secs(5);
@@ -284,5 +289,55 @@ pub fn view(name: &str, query: &str) -> rauk_types::ViewSchema {
         check: rauk_types::ViewCheck::None,
         charset: "utf8mb4".into(),
         collation: rauk_types::Collation::DEFAULT,
+    }
+}
+
+/// `accounts` whose second column is a text.
+pub fn in_texts(t: &TableHandle) -> TableSchema {
+    let mut new = (**t.schema()).clone();
+    new.columns[1].ty = DataType::varchar(30, Default::default());
+    new
+}
+
+/// A row of `accounts` for [`in_texts`].
+pub fn as_text(row: &[Value]) -> Result<Vec<Value>, MysqlError> {
+    let Value::Int(v) = row[1] else { panic!("{row:?}") };
+    Ok(vec![row[0].clone(), text(&format!("v{v}")), row[2].clone()])
+}
+
+/// Conversions by [`as_text`] that wait at their first row until they are let go.
+#[derive(Clone, Default)]
+pub struct HeldConversions {
+    begun: Arc<AtomicUsize>,
+    let_go: Arc<AtomicBool>,
+}
+
+impl HeldConversions {
+    /// For another thread of the statement.
+    pub fn further(&self) -> OwnConvert {
+        let Self { begun, let_go } = self.clone();
+        let mut is_first = true;
+        Box::new(move |row| {
+            if std::mem::take(&mut is_first) {
+                begun.fetch_add(1, Ordering::SeqCst);
+                while !let_go.load(Ordering::SeqCst) {
+                    std::thread::yield_now();
+                }
+            }
+            as_text(row)
+        })
+    }
+
+    /// Runs a statement until so many threads wait.
+    pub fn run_until_begun<T>(&self, mut statement: Pin<&mut impl Future<Output = T>>, threads: usize) {
+        let mut cx = Context::from_waker(Waker::noop());
+        while self.begun.load(Ordering::SeqCst) < threads {
+            assert!(statement.as_mut().poll(&mut cx).is_pending());
+            std::thread::yield_now();
+        }
+    }
+
+    pub fn let_go(&self) {
+        self.let_go.store(true, Ordering::SeqCst);
     }
 }
