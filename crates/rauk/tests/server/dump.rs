@@ -205,6 +205,15 @@ fn shown(client: &mut Conn, database: &str, table: &str) -> String {
     row.unwrap_raw().into_iter().map(|value| text(&value.unwrap_or(Value::NULL))).collect::<Vec<_>>().join(" | ")
 }
 
+/// [`COMMON`] and [`OWN`]. The first view reads one that is made after it.
+fn fill(client: &mut Conn) {
+    execute(client, &COMMON[..2]);
+    execute(client, &["CREATE TABLE early (id INT, v INT)", "CREATE VIEW z_view AS SELECT * FROM early"]);
+    execute(client, &COMMON[2..]);
+    execute(client, &["DROP TABLE early"]);
+    execute(client, OWN);
+}
+
 #[test]
 fn a_dump_loads_as_what_it_was() {
     let (data, other, files) = (tempfile::tempdir(), tempfile::tempdir(), tempfile::tempdir());
@@ -213,12 +222,7 @@ fn a_dump_loads_as_what_it_was() {
     let (mut client, mut there) = (rauk.connect(), second.connect());
     session(&mut client);
     session(&mut there);
-    // The first view reads one that is made after it.
-    execute(&mut client, &COMMON[..2]);
-    execute(&mut client, &["CREATE TABLE early (id INT, v INT)", "CREATE VIEW z_view AS SELECT * FROM early"]);
-    execute(&mut client, &COMMON[2..]);
-    execute(&mut client, &["DROP TABLE early"]);
-    execute(&mut client, OWN);
+    fill(&mut client);
     for name in ["shop", "staff"] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/clients/dumps/{name}.sql"));
         execute(&mut client, &[&format!("CREATE DATABASE {name}")]);
@@ -308,11 +312,7 @@ fn a_dump_loads_into_mariadb() {
     let (mut client, mut there) = (rauk.connect(), connect_to(mariadb.port).expect("root may"));
     session(&mut client);
     session(&mut there);
-    execute(&mut client, &COMMON[..2]);
-    execute(&mut client, &["CREATE TABLE early (id INT, v INT)", "CREATE VIEW z_view AS SELECT * FROM early"]);
-    execute(&mut client, &COMMON[2..]);
-    execute(&mut client, &["DROP TABLE early"]);
-    execute(&mut client, OWN);
+    fill(&mut client);
     execute(&mut client, &["CREATE TABLE large (b LONGBLOB)", "INSERT INTO large VALUES (REPEAT(x'00', 9000000))"]);
     collations(&mut client);
     let path = files.path().join("all.sql");
