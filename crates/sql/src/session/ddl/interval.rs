@@ -159,7 +159,7 @@ pub(super) fn none_to(verb: &str) -> MysqlError {
 }
 
 /// Makes the partitions that are due at a moment, and drops those whose time is over if `drops`. `each`: subpartitions of one,
-/// 1 without. One partition stays at least.
+/// 1 without.
 pub(crate) fn apply(
     partitioning: &mut Partitioning,
     schema: &TableSchema,
@@ -266,11 +266,11 @@ impl Making<'_> {
         UserPartition { name, values, options: PartitionOptions::default(), leaves }
     }
 
-    /// Partitions are in the order of their ends. One whose end is before all times is over as well.
+    /// Partitions are in the order of their ends, and reach beyond the present when they have been made: one stays. One
+    /// whose end is before all times is over as well.
     fn drop_until(&mut self, over: DateTime) {
         let stays = |partition: &UserPartition| self.end_of(partition).is_some_and(|end| end > over);
-        let most = self.partitioning.partitions.len() - 1;
-        let gone = self.partitioning.partitions.iter().position(stays).unwrap_or(most).min(most);
+        let gone = self.partitioning.partitions.iter().position(stays).expect("partitions reach beyond the present");
         self.partitioning.partitions.drain(..gone);
     }
 }
