@@ -134,9 +134,17 @@ fn memory_pressure_is_told_before_memory_is_full() {
     until_health(&server, "green");
     let events =
         run(&mut connection, "SELECT level, what FROM rauk.events WHERE what LIKE 'memory pressure%' ORDER BY time");
-    assert_eq!(events.len(), 3, "{events:?}");
     assert!(events[0].starts_with("warning | memory pressure is yellow: 8"), "{events:?}");
     assert!(events[1].starts_with("error | memory pressure is red: 9"), "{events:?}");
-    assert!(events[2].starts_with("info | memory pressure is green"), "{events:?}");
-    assert_eq!((lines("memory pressure is yellow"), lines("memory pressure is red")), (1, 1), "{}", server.said());
+    // The rows of a truncated table go slice by slice, so a look in the middle may find yellow once more.
+    let ends = match events.len() {
+        3 => 1,
+        4 => {
+            assert!(events[2].starts_with("warning | memory pressure is yellow"), "{events:?}");
+            2
+        }
+        _ => panic!("a border was told more than once: {events:?}"),
+    };
+    assert!(events[events.len() - 1].starts_with("info | memory pressure is green"), "{events:?}");
+    assert_eq!((lines("memory pressure is yellow"), lines("memory pressure is red")), (ends, 1), "{}", server.said());
 }
