@@ -45,6 +45,7 @@ fn schema_of<R: Record>() -> Result<TableSchema, Error> {
             entry_table: None,
             comment: String::new(),
             invisible: false,
+            global: false,
         });
     }
     let mut schema = TableSchema::new(TableId(0), R::DATABASE, R::TABLE, columns, indexes);

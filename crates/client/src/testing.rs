@@ -50,6 +50,7 @@ pub(crate) fn schema() -> TableSchema {
         entry_table: None,
         comment: String::new(),
         invisible: false,
+        global: false,
     };
     let indexes = vec![
         IndexSchema::primary(&[0]),

@@ -50,6 +50,7 @@ fn schema(primary_ordered: bool, secondary: bool) -> Arc<TableSchema> {
         entry_table: None,
         comment: String::new(),
         invisible: false,
+        global: false,
     };
     let mut indexes = vec![index(IndexId::PRIMARY, IndexKind::Primary, 0, !primary_ordered)];
     if secondary {

@@ -57,6 +57,7 @@ fn schema() -> Arc<TableSchema> {
         entry_table: None,
         comment: String::new(),
         invisible: false,
+        global: false,
     };
     let layouts = vec![Arc::new(RowLayout::for_columns(0, &columns))];
     Arc::new(TableSchema {

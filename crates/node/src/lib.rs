@@ -47,7 +47,9 @@ pub use commit::group::FlushPolicy;
 pub use database::{Config, Database, Durability, TableHandle};
 pub use ddl::changes::Changing;
 pub use ddl::locking::TableLocks;
-pub use ddl::{Convert, Further, Look, OwnConvert, Progress, RowWork, Stage, TableName, is_copied_online, is_online};
+pub use ddl::{
+    Convert, Further, Look, OwnConvert, Progress, Purged, RowWork, Stage, TableName, is_copied_online, is_online,
+};
 pub use error::NodeError;
 pub use locks::held::LockInfo;
 pub use locks::metadata::{DdlWait, LockedTables, Meanwhile, Mode as TableLockMode};

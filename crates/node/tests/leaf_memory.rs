@@ -77,6 +77,7 @@ fn partitioned(mut schema: TableSchema) -> TableSchema {
         counted: false,
         counted_sub: false,
         interval: None,
+        dead_entries: false,
     }));
     schema
 }

@@ -175,6 +175,7 @@ mod tests {
             entry_table: None,
             comment: String::new(),
             invisible: false,
+            global: false,
         };
         TableSchema::new(
             TableId(1),

@@ -34,6 +34,9 @@ pub struct Partitioning {
     /// INTERVAL …: partitions by RANGE of a time are made, and dropped, as time passes.
     #[serde(default)]
     pub interval: Option<PartitionInterval>,
+    /// Partitions have gone whose rows may still have entries in the table's global unique indexes. The node sets it.
+    #[serde(default)]
+    pub dead_entries: bool,
 }
 
 /// INTERVAL … RETAIN …

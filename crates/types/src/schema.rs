@@ -9,6 +9,8 @@
 //! other columns are the base row's primary key, partitioned by the index key;
 //! it guards uniqueness and serves point lookups), and an ordered index local to
 //! each partition of the base table, for ranges. NULLs are not in the index table.
+//! Of a user's partitioned table ([`crate::partitioning`]) each leaf has such index tables, except for a *global* unique
+//! index: one index table for the rows of all leaves, which belongs to the partitioned table.
 
 use crate::elements::Elements;
 use crate::foreign::ForeignKey;
@@ -193,6 +195,9 @@ pub struct IndexSchema {
     /// Kept up to date, and not used to read unless `use_invisible_indexes` is on.
     #[serde(default)]
     pub invisible: bool,
+    /// UNIQUE … GLOBAL, of a partitioned table: unique among the rows of all partitions, whatever columns it has.
+    #[serde(default)]
+    pub global: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -240,6 +245,7 @@ impl IndexSchema {
             entry_table: None,
             comment: String::new(),
             invisible: false,
+            global: false,
         }
     }
 
@@ -278,6 +284,11 @@ impl IndexSchema {
     /// Whether an index table guards its keys.
     pub fn is_guarded(&self) -> bool {
         self.kind == IndexKind::Unique || self.elements().is_some_and(|elements| elements.unique)
+    }
+
+    /// Whether each leaf of a partitioned table has an index table for it.
+    pub fn is_guarded_by_leaves(&self) -> bool {
+        self.is_guarded() && !self.global
     }
 }
 

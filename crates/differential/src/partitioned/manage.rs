@@ -16,9 +16,12 @@ const LATEST_KILL: i64 = 30_000;
 pub fn step(dice: &mut Dice, table: &Table, partitioning: Option<&Partitioning>) -> Step {
     let killed_after = dice.chance(0.06).then(|| dice.between(0, LATEST_KILL) as u64);
     let Some(now) = partitioning else {
-        return Step::Manage(Box::new(partition_again(dice, table, 0, killed_after)));
+        let mut divided = partition_again(dice, table, 0, killed_after);
+        divided.sql = divided.sql.replacen(MARK, &format!("{MARK} {}", table.keys_to_divide()), 1);
+        return Step::Manage(Box::new(divided));
     };
-    if dice.chance(0.2) && !table.primary.is_empty() {
+    // Tables with GLOBAL keys are not exchanged.
+    if dice.chance(0.2) && !table.primary.is_empty() && table.globals.is_empty() {
         return exchange(dice, table, now, killed_after);
     }
     let whole = Manage {

@@ -100,7 +100,7 @@ fn run_seed(plan: &Plan, seed: u64, rauk: &mut Rauk, summary: &mut Summary) -> R
         Ok(run) => run,
         Err(Trouble::Server(error)) => return Err(error),
         Err(Trouble::Failed(failure)) => {
-            let script = vec![format!("{} {};", table.create("p"), partitioning.clause(&table))];
+            let script = vec![format!("{} {};", table.create("p", true), partitioning.clause(&table))];
             return Ok(Some(Finding { seed, number: 0, failure, script }));
         }
     };

@@ -95,9 +95,9 @@ impl<'a> Run<'a> {
         Outcome::of(&mut connection, &format!("CREATE DATABASE {database}"));
         run.connection = Some(connection);
         run.settings()?;
-        run.expect(&format!("{} {}", table.create("p"), partitioning.clause(table)))?;
+        run.expect(&format!("{} {}", table.create("p", true), partitioning.clause(table)))?;
         for name in ["t", "x", "y"] {
-            run.expect(&table.create(name))?;
+            run.expect(&table.create(name, false))?;
         }
         Ok(run)
     }
@@ -533,6 +533,13 @@ impl<'a> Run<'a> {
             let first = &self.table.columns[columns[0]].name;
             let order = format!("SELECT * FROM p FORCE INDEX ({index}) WHERE {first} IS NULL OR {first} IS NOT NULL");
             self.same("index", &order, "SELECT * FROM t")?;
+        }
+        for (number, columns) in self.table.globals.clone().iter().enumerate() {
+            let names = || columns.iter().map(|&column| &self.table.columns[column].name);
+            let same = names().map(|name| format!("a.{name} = b.{name}")).collect::<Vec<_>>().join(" AND ");
+            let whole = names().map(|name| format!("{name} IS NOT NULL")).collect::<Vec<_>>().join(" AND ");
+            let by_key = format!("SELECT STRAIGHT_JOIN b.* FROM t a JOIN p b FORCE INDEX (g{number}) ON {same}");
+            self.same("global key", &by_key, &format!("SELECT * FROM t WHERE {whole}"))?;
         }
         if let Some(partitioning) = self.partitioning.clone() {
             self.check_partitions(&partitioning, &all)?;

@@ -344,7 +344,9 @@ impl Drawing<'_> {
     }
 
     pub fn insert(&mut self, which: Which) -> Step {
-        let count = *self.dice.pick(&[1, 1, 1, 2, 2, 3, 3, 5, 9, 40]);
+        // A row that no partition takes is in the way of another in the twin alone, if a key does not tell partitions apart.
+        let apart = self.table.globals.is_empty() || which == Which::Other;
+        let count = if apart { *self.dice.pick(&[1, 1, 1, 2, 2, 3, 3, 5, 9, 40]) } else { 1 };
         let rows = (0..count).map(|_| self.table.row(self.dice)).collect();
         let (mut before, mut behind, mut ignores) = (format!("INSERT INTO {MARK}"), String::new(), false);
         let mut replaces = false;
@@ -382,7 +384,8 @@ impl Drawing<'_> {
             .map(|at| if at == changed { value.clone() } else { self.table.columns[at].name.clone() })
             .collect();
         let condition = format!("{} AND {}", self.condition("", 0), self.condition("", 0));
-        let (order, limit) = (self.table.whole_order(), self.dice.between(1, 4));
+        let most = if self.table.globals.is_empty() { 4 } else { 1 };
+        let (order, limit) = (self.table.whole_order(), self.dice.between(1, most));
         let text = format!(
             "INSERT IGNORE INTO {MARK} SELECT {} FROM {MARK} WHERE {condition} ORDER BY {order} LIMIT {limit}",
             shown.join(", ")

@@ -12,6 +12,8 @@ pub struct Table {
     /// Columns by number; empty: there is no primary key.
     pub primary: Vec<usize>,
     pub uniques: Vec<Vec<usize>>,
+    /// Columns of unique keys that are GLOBAL where the table is partitioned.
+    pub globals: Vec<Vec<usize>>,
     /// Of secondary indexes, with their names.
     pub indexes: Vec<(String, Vec<usize>)>,
 }
@@ -163,11 +165,12 @@ impl Table {
                 uniques.push(unique);
             }
         }
+        let globals = if dice.chance(0.25) { vec![subset(dice, count)] } else { Vec::new() };
         let mut indexes = Vec::new();
         if dice.chance(0.6) {
             indexes.push(("k0".to_string(), subset(dice, count)));
         }
-        Table { columns, primary, uniques, indexes }
+        Table { columns, primary, uniques, globals, indexes }
     }
 
     /// The columns that rows may be partitioned by.
@@ -177,15 +180,25 @@ impl Table {
     }
 
     pub fn is_in_unique_key(&self, column: usize) -> bool {
-        self.primary.contains(&column) || self.uniques.iter().any(|key| key.contains(&column))
+        let uniques = self.uniques.iter().chain(&self.globals);
+        self.primary.contains(&column) || uniques.into_iter().any(|key| key.contains(&column))
     }
 
     pub fn names(&self, columns: &[usize]) -> String {
         columns.iter().map(|&column| self.columns[column].name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Without partitions.
-    pub fn create(&self, name: &str) -> String {
+    /// What a table that has no partitions changes to be divided: its keys are GLOBAL from then on.
+    pub fn keys_to_divide(&self) -> String {
+        let changed =
+            self.globals.iter().enumerate().map(|(number, key)| {
+                format!("DROP KEY g{number}, ADD UNIQUE KEY g{number} ({}) GLOBAL", self.names(key))
+            });
+        changed.collect::<Vec<_>>().join(", ")
+    }
+
+    /// What stands before PARTITION BY, if `divided`; else the whole.
+    pub fn create(&self, name: &str, divided: bool) -> String {
         let mut items: Vec<String> = Vec::new();
         for column in &self.columns {
             let nullable = if column.nullable { "NULL" } else { "NOT NULL" };
@@ -196,6 +209,10 @@ impl Table {
         }
         for (number, unique) in self.uniques.iter().enumerate() {
             items.push(format!("UNIQUE KEY u{number} ({})", self.names(unique)));
+        }
+        for (number, key) in self.globals.iter().enumerate() {
+            let global = if divided { " GLOBAL" } else { "" };
+            items.push(format!("UNIQUE KEY g{number} ({}){global}", self.names(key)));
         }
         for (index, columns) in &self.indexes {
             items.push(format!("KEY {index} ({})", self.names(columns)));

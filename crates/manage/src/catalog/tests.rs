@@ -36,6 +36,7 @@ pub(crate) fn table(id: u32, database: &str, name: &str) -> Arc<TableSchema> {
             entry_table: None,
             comment: String::new(),
             invisible: false,
+            global: false,
         }]
         .into(),
         distribution: vec![0],
@@ -353,6 +354,7 @@ fn partitioned(id: u32, name: &str, leaves: &[u32]) -> Arc<TableSchema> {
         counted: true,
         counted_sub: false,
         interval: None,
+        dead_entries: false,
     }));
     Arc::new(table)
 }

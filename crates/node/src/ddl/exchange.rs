@@ -209,6 +209,10 @@ pub(super) fn check_alike(partitioned: &TableInfo, leaf: usize, other: &TableInf
         let text = format!("Table to exchange with partition has foreign key references: '{}'", two.name);
         return Err(refused(HAS_FOREIGN_KEYS, text));
     }
+    if one.indexes.iter().any(|index| index.global) {
+        let text = "EXCHANGE PARTITION of a table with a GLOBAL unique key is not supported by Rauk";
+        return Err(refused(codes::NOT_SUPPORTED_YET, text));
+    }
     if !has_same_columns(one, two) || !has_same_indexes(one, two) || !has_same_checks(one, two) {
         return Err(refused(DIFFERENT_DEFINITIONS, "Tables have different definitions"));
     }

@@ -26,6 +26,7 @@ mod online;
 pub(crate) mod pace;
 mod partitions;
 mod progress;
+mod purge;
 mod reorganize;
 mod tables;
 pub(crate) mod validating;
@@ -37,6 +38,7 @@ pub use copying::{Convert, Further, Look, OwnConvert, is_online as is_copied_onl
 pub(crate) use copying::{Copying, look_at_rows, tables_with_rows};
 pub use online::is_online;
 pub use progress::{Progress, RowWork, Stage};
+pub use purge::Purged;
 pub use tables::TableName;
 
 use crate::error::NodeError;

@@ -4,12 +4,15 @@
 //! new tables here. It is one change of the catalog, under the table's metadata lock; rows of leaves that are gone are dropped with their tables. So ADD
 //! (RANGE, LIST), DROP and TRUNCATE PARTITION cost the same whatever rows there are, and a crash leaves the old or the new definition.
 //!
+//! Entries of rows that are gone stay in the table's global unique indexes, and are purged later ([`super::purge`]).
+//!
 //! What moves rows between partitions (REORGANIZE, COALESCE, ADD to HASH and KEY, PARTITION BY) rewrites the table ([`super::alter`]).
 
 use super::Exclusive;
 use super::alter::{next_version, redefined};
 use super::build::fault_error;
 use super::cluster::{self, Place};
+use super::purge::noting_dead_entries;
 use super::tables::tables_of_leaf;
 use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
@@ -30,7 +33,16 @@ impl Database {
         new: TableSchema,
         wait: impl Into<DdlWait<'_>>,
     ) -> Result<(), NodeError> {
-        let wait = wait.into();
+        let new = noting_dead_entries(old.schema(), new, true);
+        self.change_leaves(old, new, wait.into()).await
+    }
+
+    pub(super) async fn change_leaves(
+        &self,
+        old: &TableHandle,
+        new: TableSchema,
+        wait: DdlWait<'_>,
+    ) -> Result<(), NodeError> {
         let node = &self.node;
         if let Some(cluster) = node.cluster() {
             return cluster::change_partitions(Place { node, cluster }, old.info(), new, wait).await;

@@ -12,6 +12,7 @@ use super::cluster::{self, Place};
 use super::copying::{Copying, OwnConvert};
 use super::online::Work;
 use super::partitions::with_tables;
+use super::purge::noting_dead_entries;
 use super::tables::tables_of_leaf;
 use crate::database::{Database, TableHandle};
 use crate::error::NodeError;
@@ -34,6 +35,7 @@ impl Database {
         wait: impl Into<DdlWait<'_>>,
     ) -> Result<u64, NodeError> {
         let wait = wait.into().under_locks();
+        let new = noting_dead_entries(old.schema(), new, false);
         let node = &self.node;
         if let Some(cluster) = node.cluster() {
             return cluster::reorganize_leaves(Place { node, cluster }, old.info(), new, wait).await;
@@ -50,7 +52,7 @@ impl Database {
         let made = made(old, &new);
         made.iter().for_each(|table| building.make(table));
         let info = redefined(old, new.clone());
-        let (leave, into) = moving(old, &info);
+        let (leave, into) = moving(old, &without_global(old, &new));
         let kept = is_online.then(|| building.keep_copied(old, &leave, ids()));
         building.step(JobStep::Filling)?;
         let ids: BTreeSet<TableId> = made.iter().map(|table| table.id).collect();
@@ -91,6 +93,15 @@ pub(super) fn made(old: &TableInfo, new: &Arc<TableSchema>) -> Vec<Arc<TableSche
 
 fn leaves_of(table: &TableInfo) -> &[Arc<TableInfo>] {
     table.parts.as_deref().expect("a partitioned table").leaves()
+}
+
+/// The table without its global unique indexes: a row has its entry there whatever leaf it is in, so what copies rows from
+/// leaf to leaf leaves these alone.
+pub(super) fn without_global(old: &TableInfo, new: &Arc<TableSchema>) -> Arc<TableInfo> {
+    let mut schema = (**new).clone();
+    let global = schema.indexes.iter_mut().filter(|index| index.global);
+    global.for_each(|index| index.entry_table = None);
+    redefined(old, Arc::new(schema))
 }
 
 /// Leaves whose rows go elsewhere, and the table with those alone that they go to.

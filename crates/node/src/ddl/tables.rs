@@ -27,7 +27,9 @@ impl Node {
         schema.layouts = vec![Arc::new(RowLayout::for_columns(0, &schema.columns))];
         let is_partitioned = schema.partitioning.is_some();
         for index in &mut schema.indexes {
-            index.entry_table = (index.is_guarded() && !is_partitioned).then(&mut ids);
+            assert!(!index.global || is_partitioned && index.is_guarded(), "global: {}", index.name);
+            let is_here = if is_partitioned { index.global } else { index.is_guarded() };
+            index.entry_table = is_here.then(&mut ids);
         }
         let of_leaf = tables_of_leaf(&schema);
         if let Some(partitioning) = &mut schema.partitioning {
@@ -73,14 +75,17 @@ impl Node {
 
 /// How many physical tables a leaf of a partitioned table is.
 pub(super) fn tables_of_leaf(schema: &TableSchema) -> usize {
-    1 + schema.indexes.iter().filter(|index| index.is_guarded()).count()
+    1 + schema.indexes.iter().filter(|index| index.is_guarded_by_leaves()).count()
 }
 
 /// How many ids a new table takes.
 pub(super) fn ids_of_new(schema: &TableSchema) -> usize {
     match &schema.partitioning {
         None => tables_of_leaf(schema),
-        Some(partitioning) => 1 + partitioning.leaves().count() * tables_of_leaf(schema),
+        Some(partitioning) => {
+            let global = schema.indexes.iter().filter(|index| index.global).count();
+            1 + global + partitioning.leaves().count() * tables_of_leaf(schema)
+        }
     }
 }
 

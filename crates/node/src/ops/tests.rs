@@ -52,6 +52,7 @@ pub(crate) fn table() -> Arc<TableInfo> {
         entry_table: None,
         comment: String::new(),
         invisible: false,
+        global: false,
     };
     let schema = TableSchema {
         id: TableId(7),

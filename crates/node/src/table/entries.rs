@@ -47,6 +47,7 @@ fn shape() -> Shape {
         entry_table: None,
         comment: String::new(),
         invisible: false,
+        global: false,
     };
     let layout = Arc::new(RowLayout::for_columns(0, &columns));
     Shape { columns: columns.into(), indexes: vec![primary].into(), layout }

@@ -33,7 +33,8 @@ pub struct TableInfo {
     pub schema: Arc<TableSchema>,
     pub primary: Arc<KeyDef>,
     pub route: Arc<Route>,
-    /// Unique indexes (the primary key not among them), in their order.
+    /// Unique indexes (the primary key not among them), in their order. Of a partitioned table the global ones; its leaves
+    /// have all.
     pub uniques: Vec<UniqueIndex>,
     /// [`TableSchema::has_row_rules`].
     pub has_row_rules: bool,
@@ -54,6 +55,8 @@ pub struct UniqueIndex {
     /// Makes the keys of a base row.
     pub keys: Arc<IndexKeys>,
     pub entries: Arc<TableInfo>,
+    /// Its rows may be in any leaf of the partitioned table.
+    pub global: bool,
 }
 
 impl UniqueIndex {
@@ -65,7 +68,7 @@ impl UniqueIndex {
     ) -> Option<UniqueIndex> {
         let entries = entries_of(index.entry_table?);
         let (key, keys) = (schema.key_def(index).into(), IndexKeys::new(schema, index).into());
-        Some(UniqueIndex { id: index.id, key, keys, entries })
+        Some(UniqueIndex { id: index.id, key, keys, entries, global: index.global })
     }
 
     /// The same index of another table of the same columns and indexes.
@@ -75,7 +78,7 @@ impl UniqueIndex {
         entries_of: &mut dyn FnMut(TableId) -> Arc<TableInfo>,
     ) -> Option<UniqueIndex> {
         let entries = entries_of(schema.index(self.id)?.entry_table?);
-        Some(UniqueIndex { id: self.id, key: self.key.clone(), keys: self.keys.clone(), entries })
+        Some(UniqueIndex { id: self.id, key: self.key.clone(), keys: self.keys.clone(), entries, global: self.global })
     }
 }
 
@@ -206,6 +209,7 @@ impl TableInfo {
             entry_table: None,
             comment: String::new(),
             invisible: false,
+            global: false,
         };
         let schema = TableSchema {
             id,
@@ -240,10 +244,10 @@ impl TableInfo {
         own: Option<Arc<OwnRows>>,
         mut entries_of: impl FnMut(TableId) -> Arc<TableInfo>,
     ) -> Arc<TableInfo> {
-        // Each leaf of a partitioned table has index tables of its own.
-        let parts = schema.partitioning.is_some().then(|| Box::new(Parts::new(&schema, &shared)));
         let of = |index| UniqueIndex::new(&schema, index, &mut entries_of);
-        let uniques = schema.indexes.iter().filter_map(of).collect();
+        let uniques: Vec<UniqueIndex> = schema.indexes.iter().filter_map(of).collect();
+        let parts = schema.partitioning.is_some().then(|| Box::new(Parts::new(&schema, &shared, &uniques)));
+        assert!(parts.is_none() || uniques.iter().all(|unique| unique.global), "each leaf has index tables of its own");
         let primary = schema.key_def(schema.primary()).into();
         let route = Route::new(&schema).into();
         let references = Reference::all_of(&schema);
@@ -293,10 +297,8 @@ impl TableInfo {
         if self.schema.id == id {
             return Some(self);
         }
-        match &self.parts {
-            None => self.uniques.iter().map(|u| &*u.entries).find(|e| e.schema.id == id),
-            Some(parts) => parts.find(id),
-        }
+        let of_index = self.uniques.iter().map(|u| &*u.entries).find(|e| e.schema.id == id);
+        of_index.or_else(|| self.parts.as_ref()?.find(id))
     }
 
     /// The table and its index tables, as the catalog has them.
@@ -304,9 +306,12 @@ impl TableInfo {
         std::iter::once(&self.schema).chain(self.uniques.iter().map(|u| &u.entries.schema))
     }
 
-    /// Leaves of a partitioned table and their index tables: found by their ids alone.
+    /// Leaves of a partitioned table and their own index tables: found by their ids alone.
     pub fn beneath(&self) -> impl Iterator<Item = &Arc<TableInfo>> {
         let leaves = self.parts.iter().flat_map(|parts| parts.leaves());
-        leaves.flat_map(|leaf| std::iter::once(leaf).chain(leaf.uniques.iter().map(|unique| &unique.entries)))
+        leaves.flat_map(|leaf| {
+            let own = leaf.uniques.iter().filter(|unique| !unique.global);
+            std::iter::once(leaf).chain(own.map(|unique| &unique.entries))
+        })
     }
 }

@@ -6,14 +6,18 @@
 //! common, so that thousands of leaves without rows take little memory. They have its columns and layouts, so that a row of a leaf is a row of it; numbers (AUTO_INCREMENT, hidden
 //! keys) are given by the partitioned table, so that they are unique in all of it. Its metadata lock stands for all leaves.
 //!
+//! A *global* unique index has one index table for all leaves. It belongs to the partitioned table, so that it comes and
+//! goes with it and not with a leaf; its entries name rows by their primary keys alone, so rows may go to other leaves.
+//! What this takes of transactions is in `transaction::global`.
+//!
 //! A row's leaf follows from its values. COLUMNS and KEY look at the columns as keys encode them, so that collations, NULL and the order of several columns are those of
-//! an index; an expression's value is computed by the registered evaluator. Primary and unique keys contain all columns that are looked at (error 1503), so a whole key says the leaf
+//! an index; an expression's value is computed by the registered evaluator. Primary and unique keys that are not global contain all columns that are looked at (error 1503), so a whole key says the leaf
 //! too: its parts are compared as they are, or an expression's columns are taken from it ([`Covering`]). Where a key does not tell (a hidden key, an expression over YEAR),
 //! every leaf is looked in: a key is in at most one.
 //!
 //! KEY divides by our own hash, not by MySQL's: rows of a partition are others than there.
 
-use super::{TableInfo, TableShared, entries};
+use super::{TableInfo, TableShared, UniqueIndex, entries};
 use crate::error::NodeError;
 use crate::scan::pushdown::Evaluator;
 use rauk_types::error::codes;
@@ -48,13 +52,13 @@ fn tables_of_leaf(each: &TableSchema, leaf: &Leaf) -> Vec<Arc<TableSchema>> {
     let mut own = TableSchema { id: leaf.rows(), ..each.clone() };
     let mut ids = leaf.tables[1..].iter();
     if ids.len() > 0 {
-        for index in own.indexes.iter_mut().filter(|index| index.is_guarded()) {
+        for index in own.indexes.iter_mut().filter(|index| index.is_guarded_by_leaves()) {
             index.entry_table = ids.next().copied();
         }
     }
     assert!(ids.next().is_none(), "a leaf has a table for each unique index");
     let of_index = |index: &IndexSchema| Some(Arc::new(entries::schema(&own, index, index.entry_table?)));
-    let of_indexes: Vec<_> = own.indexes.iter().filter_map(of_index).collect();
+    let of_indexes: Vec<_> = own.indexes.iter().filter(|index| !index.global).filter_map(of_index).collect();
     std::iter::once(Arc::new(own)).chain(of_indexes).collect()
 }
 
@@ -297,10 +301,11 @@ impl FromKey {
 }
 
 impl Parts {
-    /// Of a partitioned table; what all versions of a leaf share is kept by `shared`.
-    pub fn new(schema: &Arc<TableSchema>, shared: &Arc<TableShared>) -> Parts {
+    /// Of a partitioned table; what all versions of a leaf share is kept by `shared`. `global`: the table's global unique
+    /// indexes.
+    pub fn new(schema: &Arc<TableSchema>, shared: &Arc<TableShared>, global: &[UniqueIndex]) -> Parts {
         let partitioning = schema.partitioning.as_ref().expect("a partitioned table");
-        let guarded = schema.indexes.iter().filter(|index| index.is_guarded()).count();
+        let guarded = schema.indexes.iter().filter(|index| index.is_guarded_by_leaves()).count();
         partitioning.validate(1 + guarded);
         let tables = leaf_tables(schema, partitioning);
         let of_leaves = shared.of_leaves(tables);
@@ -311,13 +316,22 @@ impl Parts {
             let info = |at: usize, entries_of: &mut dyn FnMut(TableId) -> Arc<TableInfo>| {
                 let (schema, shared) = &tables[at];
                 // The first leaf has what all have in common.
-                let alike = first.as_ref().map(|first| if at == 0 { first } else { &first.uniques[at - 1].entries });
+                let alike = first.as_ref().map(|first| match at.checked_sub(1) {
+                    None => first,
+                    Some(of_index) => {
+                        let mut own = first.uniques.iter().filter(|unique| !unique.global);
+                        &own.nth(of_index).expect("all leaves have the same indexes").entries
+                    }
+                });
                 match alike {
                     Some(alike) => alike.alike((*schema).clone(), shared.clone(), entries_of),
                     None => TableInfo::new((*schema).clone(), shared.clone(), entries_of),
                 }
             };
             leaves.push(info(0, &mut |id| {
+                if let Some(unique) = global.iter().find(|unique| unique.entries.schema.id == id) {
+                    return unique.entries.clone();
+                }
                 let at = tables.iter().position(|(table, _)| table.id == id).expect("a leaf has its index tables");
                 info(at, &mut |_| unreachable!("index tables have no unique index"))
             }));

@@ -43,6 +43,7 @@ mod end;
 mod ending;
 pub(crate) mod far;
 mod foreign;
+mod global;
 mod insert_many;
 mod interrupt;
 mod leaves;

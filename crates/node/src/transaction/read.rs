@@ -149,6 +149,11 @@ impl Transaction {
             return self.get(table, key, lock, visit).await;
         }
         self.check_running()?;
+        if table.parts().is_some()
+            && let Some(unique) = table.info().unique(index)
+        {
+            return Box::pin(self.get_by_global(table, unique, key, lock, visit)).await;
+        }
         let info = match self.node.place_of_key(table, index, key)? {
             Place::Table => table.info().clone(),
             Place::Leaf(leaf) => leaf,
@@ -296,7 +301,7 @@ impl Transaction {
         }
     }
 
-    async fn read_plain<R: Send>(
+    pub(super) async fn read_plain<R: Send>(
         &mut self,
         info: &TableInfo,
         partition: u16,
@@ -348,6 +353,9 @@ impl Transaction {
         wants: &mut (dyn FnMut(RowView<'_>) -> bool + Send),
     ) -> Result<bool, NodeError> {
         let Some(parts) = table.parts() else { return self.wants_changed_of(table.info(), index, key, wants).await };
+        if let Some(unique) = table.info().unique(index) {
+            return self.wants_changed_by_global(table, unique, key, wants).await;
+        }
         for leaf in self.node.leaves_of_key(table, parts, index, key)? {
             if self.wants_changed_of(&leaf, index, key, wants).await? {
                 return Ok(true);
@@ -414,7 +422,7 @@ impl Transaction {
     }
 
     /// SERIALIZABLE: keeps a missing key missing; `true` when it is there after all.
-    async fn lock_absence(
+    pub(super) async fn lock_absence(
         &mut self,
         entries: &Arc<TableInfo>,
         partition: u16,
@@ -428,27 +436,27 @@ impl Transaction {
 }
 
 /// The key of the base row that an entry names.
-fn named(entry: Option<RowView<'_>>) -> Option<Vec<u8>> {
+pub(super) fn named(entry: Option<RowView<'_>>) -> Option<Vec<u8>> {
     entry.map(|entry| entries::base_key(&entry))
 }
 
 /// A visitor of one row of a partitioned table, and what it has given.
-struct Visited<F, R> {
+pub(super) struct Visited<F, R> {
     visit: Option<F>,
     result: Option<R>,
 }
 
 impl<R, F: FnOnce(Option<RowView<'_>>) -> R> Visited<F, R> {
-    fn new(visit: F) -> Self {
+    pub(super) fn new(visit: F) -> Self {
         Visited { visit: Some(visit), result: None }
     }
 
-    fn show(&mut self, row: Option<RowView<'_>>) {
+    pub(super) fn show(&mut self, row: Option<RowView<'_>>) {
         let visit = self.visit.take().expect("a point read shows one row");
         self.result = Some(visit(row));
     }
 
-    fn result(self) -> R {
+    pub(super) fn result(self) -> R {
         self.result.expect("a point read shows one row, or that there is none")
     }
 }

@@ -425,7 +425,11 @@ impl Transaction {
         self.undo_to(number);
         let existing = self.read_entry(unique, &place, partition, view).await?;
         let Some(existing) = existing else { return Ok(Step::Again) };
-        match self.lock_existing(table, &existing, |row| unique.keys.matches(row, index_key)).await? {
+        let is_taken = match unique.global {
+            true => self.meet_global(table, unique, index_key, &existing).await?,
+            false => self.lock_existing(table, &existing, |row| unique.keys.matches(row, index_key)).await?,
+        };
+        match is_taken {
             true => Ok(Step::Duplicate(unique.id, existing)),
             false => Ok(Step::Again),
         }
@@ -455,7 +459,7 @@ impl Transaction {
         Ok(())
     }
 
-    async fn delete_entry(&mut self, unique: &UniqueIndex, index_key: &[u8]) -> Result<(), NodeError> {
+    pub(super) async fn delete_entry(&mut self, unique: &UniqueIndex, index_key: &[u8]) -> Result<(), NodeError> {
         let table = &unique.entries;
         let place = entries::locate(table, index_key);
         let partition = self.node.partition_of(place.bucket);
@@ -464,7 +468,7 @@ impl Transaction {
     }
 
     /// Locks the row that is in the way and notes it; `false` when it has gone, or `is_it` says that it is another by now.
-    async fn lock_existing(
+    pub(super) async fn lock_existing(
         &mut self,
         table: &TableInfo,
         key: &[u8],

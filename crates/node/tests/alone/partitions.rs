@@ -54,7 +54,7 @@ pub fn partition(name: &str, below: i64) -> UserPartition {
 pub fn by_first_column(partitions: Vec<UserPartition>) -> Partitioning {
     let on = PartitionOn::Columns { columns: vec![0], implied: false };
     let by = PartitionBy { method: PartitionMethod::Range, on };
-    Partitioning { by, sub: None, partitions, counted: false, counted_sub: false, interval: None }
+    Partitioning { by, sub: None, partitions, counted: false, counted_sub: false, interval: None, dead_entries: false }
 }
 
 /// The same `PARTITION BY RANGE COLUMNS (id)`: `a` below 100, `b` below 200, `c` below 300.

@@ -42,6 +42,7 @@ pub fn index(id: u16, name: &str, kind: IndexKind, columns: &[usize]) -> IndexSc
         entry_table: None,
         comment: String::new(),
         invisible: false,
+        global: false,
     }
 }
 

@@ -305,6 +305,13 @@ impl Translation<'_> {
     /// `None`: it is left out.
     fn constraint(&mut self, constraint: &mut TableConstraint, is_partitioned: bool) -> Option<String> {
         let title = self.target.title();
+        if let TableConstraint::Unique(key) = constraint
+            && std::mem::take(&mut key.global)
+        {
+            let name = key_name(key);
+            self.change(&format!("the GLOBAL unique key {name} becomes a key that is not unique"));
+            *constraint = TableConstraint::Index(std::mem::take(key));
+        }
         let mut suffix = "";
         let is_unique = matches!(constraint, TableConstraint::Unique(_));
         match constraint {

@@ -126,3 +126,79 @@ fn partitions_are_the_same_on_every_node() {
     all_say(&nodes, "SELECT id FROM d.x ORDER BY id", &["600", "602"]);
     insist_on(&nodes[2], &["DROP TABLE IF EXISTS d.t, d.x, d.timed"]);
 }
+
+/// Keys that are unique among the rows of all partitions, whatever node writes them and whatever becomes of partitions.
+#[test]
+fn global_keys_hold_on_every_node() {
+    let root = tempfile::tempdir().unwrap();
+    let mut nodes = all_in_one(root.path(), 3, "2");
+    until_healthy(&nodes[0], 3);
+    insist_on(
+        &nodes[0],
+        &[
+            "CREATE DATABASE IF NOT EXISTS d",
+            "CREATE TABLE IF NOT EXISTS d.g (id INT, day INT, u VARCHAR(20), PRIMARY KEY (id, day), UNIQUE KEY u (u) GLOBAL) \
+             PARTITION BY RANGE (day) (PARTITION a VALUES LESS THAN (10), PARTITION b VALUES LESS THAN (20), \
+             PARTITION c VALUES LESS THAN (30))",
+        ],
+    );
+    for (number, node) in nodes.iter().enumerate() {
+        let day = number * 10 + 5;
+        let rows: Vec<String> = (0..40).map(|id| format!("({id}, {day}, 'k{number}-{id}')")).collect();
+        insist_on(node, &[&format!("INSERT IGNORE INTO d.g VALUES {}", rows.join(", "))]);
+    }
+    all_say(&nodes, "SELECT id, day FROM d.g WHERE u = 'k1-7'", &["7 | 15"]);
+    all_say(&nodes, "INSERT INTO d.g VALUES (900, 25, 'k1-7')", &["error 1062"]);
+    // Of three who want a key, each in another partition, one gets it.
+    std::thread::scope(|scope| {
+        for (number, node) in nodes.iter().enumerate() {
+            scope.spawn(move || {
+                for key in 0..30 {
+                    let day = number * 10 + 6;
+                    insist_on(node, &[&format!("INSERT IGNORE INTO d.g VALUES ({key}, {day}, 'wanted{key}')")]);
+                }
+            });
+        }
+    });
+    all_say(&nodes, "SELECT COUNT(*), COUNT(DISTINCT u) FROM d.g WHERE u LIKE 'wanted%'", &["30 | 30"]);
+    insist_on(&nodes[0], &["DELETE FROM d.g WHERE u LIKE 'wanted%'"]);
+
+    // Keys of rows that are gone with their partition are free, once.
+    insist_on(&nodes[1], &["ALTER TABLE d.g TRUNCATE PARTITION a"]);
+    all_say(&nodes, "SELECT id FROM d.g WHERE u = 'k0-3'", &[]);
+    for (number, node) in nodes.iter().enumerate() {
+        let rows: Vec<String> = (0..20).map(|id| format!("({}, {}, 'k0-{id}')", 100 + id, number * 10 + 7)).collect();
+        insist_on(node, &[&format!("INSERT IGNORE INTO d.g VALUES {}", rows.join(", "))]);
+    }
+    all_say(&nodes, "SELECT COUNT(*), COUNT(DISTINCT u) FROM d.g WHERE u LIKE 'k0-%'", &["20 | 20"]);
+    all_say(&nodes, "SELECT id FROM d.g WHERE u = 'k0-3'", &["103"]);
+    let reorganize = "ALTER TABLE d.g REORGANIZE PARTITION a, b INTO (PARTITION e VALUES LESS THAN (3), \
+                      PARTITION f VALUES LESS THAN (20))";
+    until("a and b are e and f", || {
+        matches!(&run(&mut nodes[2].connect(), reorganize)[0][..], "ok 0" | "ok 60" | "error 1507")
+    });
+    nodes[2].kill();
+    insist_on(
+        &nodes[0],
+        &["ALTER TABLE d.g DROP PARTITION IF EXISTS c", "INSERT IGNORE INTO d.g VALUES (8, 8, 'k2-8')"],
+    );
+    nodes[2].restart();
+    until_healthy(&nodes[0], 3);
+    all_say(&nodes, "SELECT id, day FROM d.g WHERE u = 'k2-8'", &["8 | 8"]);
+    all_say(&nodes, "SELECT id, day FROM d.g WHERE u = 'k2-9'", &[]);
+    all_say(&nodes, "INSERT INTO d.g VALUES (900, 1, 'k1-7')", &["error 1062"]);
+    let has_purged = |node: &Node| node.process().said().contains("entries of dropped partitions of d.g taken away");
+    let mut purged = nodes.iter().any(has_purged);
+    nodes.iter_mut().for_each(Node::kill);
+    restart_all(&mut nodes);
+    until_healthy(&nodes[0], 3);
+    until("a node purges what is left", || {
+        purged = purged || nodes.iter().any(has_purged);
+        purged
+    });
+    all_say(&nodes, "SELECT COUNT(*), COUNT(DISTINCT u) FROM d.g", &["61 | 61"]);
+    all_say(&nodes, "SELECT COUNT(*) FROM d.g a JOIN d.g b ON a.u = b.u AND a.id = b.id AND a.day = b.day", &["61"]);
+    insist_on(&nodes[1], &["INSERT IGNORE INTO d.g VALUES (900, 1, 'k2-9'), (901, 2, 'k0-39'), (902, 3, 'k1-7')"]);
+    all_say(&nodes, "SELECT id FROM d.g WHERE id >= 900 ORDER BY id", &["900", "901"]);
+    insist_on(&nodes[2], &["DROP TABLE IF EXISTS d.g"]);
+}

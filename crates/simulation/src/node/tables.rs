@@ -40,6 +40,7 @@ pub fn index(id: u16, name: &str, kind: IndexKind, parts: &[usize]) -> IndexSche
         entry_table: None,
         comment: String::new(),
         invisible: false,
+        global: false,
     }
 }
 

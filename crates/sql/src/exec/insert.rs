@@ -407,12 +407,12 @@ impl Insert<'_> {
                     return Ok(());
                 }
                 OnDuplicate::Update => {
-                    let Some(old) = self.existing(&existing).await? else { continue };
+                    let Some(old) = self.existing(index, &existing).await? else { continue };
                     self.give_back(number);
                     return self.update_existing(old, values, inputs).await;
                 }
                 OnDuplicate::Replace => {
-                    let Some(old) = self.existing(&existing).await? else { continue };
+                    let Some(old) = self.existing(index, &existing).await? else { continue };
                     if self.replaces_nothing(index, &old, &values) {
                         self.affected += 1;
                         return self.returned(&values).await;
@@ -426,11 +426,17 @@ impl Insert<'_> {
         }
     }
 
-    /// The row in the way, locked.
-    async fn existing(&mut self, key: &[u8]) -> Result<Option<Vec<Value>>, MysqlError> {
+    /// The row in the way, locked. Error 1748: it is in a partition that the statement does not name, as a global key allows.
+    async fn existing(&mut self, index: IndexId, key: &[u8]) -> Result<Option<Vec<Value>>, MysqlError> {
         let columns = self.schema.columns.len();
         let lock = Some((LockMode::Exclusive, WaitPolicy::Wait));
-        Ok(self.txn.get(&self.plan.table, key, lock, |view| view.map(|v| owned(&v, columns))).await?)
+        let existing = self.txn.get(&self.plan.table, key, lock, |view| view.map(|v| owned(&v, columns))).await?;
+        let is_global = self.schema.index(index).is_some_and(|index| index.global);
+        if existing.is_none() && is_global && self.plan.table.leaves().is_some() {
+            let text = "Found a row not matching the given partition set";
+            return Err(MysqlError::new(codes::ROW_DOES_NOT_MATCH_GIVEN_PARTITION_SET, text));
+        }
+        Ok(existing)
     }
 
     /// Gives the row of RETURNING.

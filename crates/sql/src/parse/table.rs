@@ -285,6 +285,8 @@ impl Parser<'_> {
                 options.parser = Some(self.name()?);
             } else if let Some(word) = self.accept_any_kw(&["VISIBLE", "INVISIBLE"]) {
                 options.invisible = word == "INVISIBLE";
+            } else if self.accept_kw("GLOBAL") {
+                options.global = true;
             } else {
                 return Ok(options);
             }

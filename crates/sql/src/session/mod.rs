@@ -40,6 +40,7 @@ mod checksum;
 pub mod collect;
 pub(crate) mod data;
 pub(crate) mod ddl;
+mod dead_entries;
 mod diagnostics;
 mod digests;
 pub mod engine;

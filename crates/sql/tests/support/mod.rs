@@ -448,6 +448,7 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
             entry_table: None,
             comment: String::new(),
             invisible: false,
+            global: false,
         });
     }
     let hidden_key = made.first().is_none_or(|i| i.kind != IndexKind::Primary);
@@ -475,6 +476,7 @@ pub fn schema(name: &str, columns: &str, indexes: &str) -> TableSchema {
                 entry_table: None,
                 comment: String::new(),
                 invisible: false,
+                global: false,
             },
         );
     }

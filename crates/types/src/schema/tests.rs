@@ -29,6 +29,7 @@ fn schemas_survive_serialization() {
         entry_table: Some(TableId(9)),
         comment: String::new(),
         invisible: false,
+        global: false,
     });
     let read: TableSchema = serde_json::from_str(&serde_json::to_string(&schema).unwrap()).unwrap();
     assert_eq!(read, schema);

@@ -171,6 +171,7 @@ pub fn table() -> TableSchema {
         entry_table: Some(TableId(8)),
         comment: String::new(),
         invisible: false,
+        global: false,
     };
     let mut table =
         TableSchema::new(TableId(7), "shop", "orders", columns, vec![IndexSchema::primary(&[0]), by_customer]);

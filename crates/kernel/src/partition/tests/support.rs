@@ -32,6 +32,7 @@ pub fn index(id: IndexId, parts: &[(usize, bool)]) -> IndexSchema {
         entry_table: None,
         comment: String::new(),
         invisible: false,
+        global: false,
     }
 }
 

@@ -9,7 +9,7 @@
 use super::tables::replaced;
 use super::{Held, Place, describe};
 use crate::database::TableHandle;
-use crate::ddl::alter::{Plan, added_keys, between, copies_online, follow, next_version, redefined};
+use crate::ddl::alter::{Plan, added_keys, between, copies_online, follow, next_version};
 use crate::ddl::build::{self, Patience};
 use crate::ddl::copying::{Convert, Copied, Copying, Further, Look, look_at_rows, tables_with_rows};
 use crate::ddl::entering;
@@ -25,6 +25,7 @@ use crate::member::nothing_seen;
 use crate::member::signal::Signal;
 use crate::node::Node;
 use crate::table::building::{Building as KeptByWriters, notes_schema};
+use crate::table::counter::hidden_counter;
 use crate::table::{TableInfo, UniqueIndex};
 use futures::future::{Either, join_all, select};
 use rauk_log::fault;
@@ -165,7 +166,7 @@ async fn fill_indexes(
         let index = plan.new.index(*id).expect("it is being added");
         let entries = job.table(index.entry_table.expect("a unique index has one"))?;
         let (key, keys) = (plan.new.key_def(index), IndexKeys::new(&plan.new, index));
-        uniques.push(UniqueIndex { id: *id, key: key.into(), keys: keys.into(), entries });
+        uniques.push(UniqueIndex { id: *id, key: key.into(), keys: keys.into(), entries, global: false });
     }
     if uniques.is_empty() {
         return Ok(());
@@ -257,8 +258,7 @@ pub async fn reorganize_leaves(
         let filled = async {
             // The leaves are known here, as on all processes, before anything goes into them.
             reorganize::made(old, &schema).iter().try_for_each(|table| job.table(table.id).map(drop))?;
-            let info = redefined(old, schema.clone());
-            let (leave, into) = reorganize::moving(old, &info);
+            let (leave, into) = reorganize::moving(old, &reorganize::without_global(old, &schema));
             let kept = job.kept(old, is_online)?;
             let mut same = reorganize::same;
             let copying = Copying::new(place.node, old, into, kept, &mut same, &mut again.patience)
@@ -389,10 +389,12 @@ impl<'a> Job<'a> {
     async fn count_above(&self, new: &TableInfo, highest: u64) -> Result<(), NodeError> {
         let cluster = self.held.place.cluster;
         let old = self.held.tables[0].schema.id;
-        let given = cluster.group().counters.get(&old).copied().unwrap_or(1).saturating_sub(1);
-        let value = given.max(highest);
-        if value > 0 {
-            cluster.propose(GroupCommand::Observe { table: new.schema.id, value }).await?;
+        let given = |counter| cluster.group().counters.get(&counter).copied().unwrap_or(1).saturating_sub(1);
+        let mut counted = vec![(new.schema.id, given(old).max(highest))];
+        // Rows keep their hidden keys where they had some.
+        counted.extend(new.schema.hidden_key.then(|| (hidden_counter(new.schema.id), given(hidden_counter(old)))));
+        for (table, value) in counted.into_iter().filter(|(_, value)| *value > 0) {
+            cluster.propose(GroupCommand::Observe { table, value }).await?;
         }
         Ok(())
     }

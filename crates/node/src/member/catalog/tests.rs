@@ -48,6 +48,7 @@ fn index(id: u16, name: &str, kind: IndexKind, column: usize) -> IndexSchema {
         entry_table: None,
         comment: String::new(),
         invisible: false,
+        global: false,
     }
 }
 

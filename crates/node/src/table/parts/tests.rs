@@ -60,10 +60,17 @@ fn table(by: PartitionBy, sub: Option<PartitionBy>, each: usize, values: Vec<Par
         leaves: (0..each).map(|_| leaf()).collect(),
     };
     let partitions = values.into_iter().enumerate().map(partition).collect();
-    schema.partitioning =
-        Some(Arc::new(Partitioning { by, sub, partitions, counted: false, counted_sub: true, interval: None }));
+    schema.partitioning = Some(Arc::new(Partitioning {
+        by,
+        sub,
+        partitions,
+        counted: false,
+        counted_sub: true,
+        interval: None,
+        dead_entries: false,
+    }));
     let schema = Arc::new(schema);
-    Parts::new(&schema, &TableShared::new(&schema, 1, 1))
+    Parts::new(&schema, &TableShared::new(&schema, 1, 1), &[])
 }
 
 fn less_than(ends: &[Option<i64>]) -> PartitionValues {

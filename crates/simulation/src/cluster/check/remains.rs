@@ -43,7 +43,8 @@ fn check_index_tables(group: &Group) -> Verdict {
     let (mut needed, mut there) = (BTreeSet::new(), BTreeSet::new());
     for table in &group.catalog.tables().flat_map(physical_tables).collect::<Vec<_>>() {
         let uniques = table.indexes.iter().filter(|index| index.kind == IndexKind::Unique);
-        needed.extend(uniques.map(|index| (index.entry_table, Some((table.id, index.id)))));
+        let owner = |global: bool| table.leaf_of.filter(|_| global).unwrap_or(table.id);
+        needed.extend(uniques.map(|index| (index.entry_table, Some((owner(index.global), index.id)))));
         if table.entry_of.is_some() {
             there.insert((Some(table.id), table.entry_of));
         }

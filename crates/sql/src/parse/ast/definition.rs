@@ -176,6 +176,8 @@ pub struct KeyDefinition {
     pub parts: Vec<KeyPart>,
     pub comment: Option<String>,
     pub invisible: bool,
+    /// Unique among the rows of all partitions.
+    pub global: bool,
     pub block_size: u64,
     /// WITH PARSER.
     pub parser: Option<String>,

@@ -2,6 +2,7 @@
 //! them in upper case.
 
 use super::{Print, Printer};
+use crate::parse::RAUK_VERSION;
 use crate::parse::ast::{
     Check, ColumnDefinition, ColumnOption, ColumnType, DefaultValue, Digits, IndexAlgorithm, IntegerSize,
     KeyDefinition, KeyPart, MatchKind, References, ReferentialAction, TableConstraint,
@@ -211,7 +212,8 @@ impl Printer<'_> {
             self.text(" WITH PARSER ")?;
             self.name(parser)?;
         }
-        self.text(if key.invisible { " /*!80000 INVISIBLE */" } else { "" })
+        self.text(if key.invisible { " /*!80000 INVISIBLE */" } else { "" })?;
+        if key.global { write!(self.out, " /*!{RAUK_VERSION} GLOBAL */") } else { Ok(()) }
     }
 
     fn key_part(&mut self, part: &KeyPart) -> fmt::Result {

@@ -686,7 +686,9 @@ fn renumber_changed_indexes(old: &TableSchema, new: &mut TableSchema) {
 /// Whether partitions have the same entries for both.
 fn same_indexes(old: &TableSchema, new: &TableSchema) -> bool {
     let kept = |(a, b): (&IndexSchema, &IndexSchema)| {
-        a.id == b.id && a.kind == b.kind && a.has_entries() == b.has_entries() && key_parts(old, a) == key_parts(new, b)
+        a.id == b.id
+            && (a.kind, a.global, a.has_entries()) == (b.kind, b.global, b.has_entries())
+            && key_parts(old, a) == key_parts(new, b)
     };
     old.indexes.len() == new.indexes.len() && old.indexes.iter().zip(&new.indexes).all(kept)
 }

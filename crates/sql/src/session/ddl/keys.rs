@@ -30,6 +30,8 @@ pub struct IndexDraft {
     pub hash_only: bool,
     pub comment: String,
     pub invisible: bool,
+    /// UNIQUE … GLOBAL.
+    pub global: bool,
     /// USING BTREE and KEY_BLOCK_SIZE, as they are shown.
     pub storage: String,
 }
@@ -52,6 +54,7 @@ impl IndexDraft {
             hash_only: false,
             comment: String::new(),
             invisible: false,
+            global: false,
             storage: String::new(),
         }
     }
@@ -102,6 +105,10 @@ fn read(
         let message = "You have an error in your SQL syntax; WITH PARSER stands behind FULLTEXT keys only";
         return Err(MysqlError::new(codes::PARSE_ERROR, message));
     }
+    if key.global && kind != IndexKind::Unique {
+        let message = "You have an error in your SQL syntax; GLOBAL stands behind UNIQUE keys only";
+        return Err(MysqlError::new(codes::PARSE_ERROR, message));
+    }
     let is_array =
         |part: &KeyPart| matches!(part, KeyPart::Expr { expr: Expr::Cast { target: CastType::Array(_), .. }, .. });
     let unique = kind == IndexKind::Unique;
@@ -123,6 +130,7 @@ fn read(
             && matches!(kind, IndexKind::Primary | IndexKind::Unique),
         comment: key.comment.clone().unwrap_or_default(),
         invisible: key.invisible,
+        global: key.global,
         storage: storage_text(key),
     })
 }
@@ -417,6 +425,7 @@ pub fn build(
             entry_table: draft.entry_table,
             comment: draft.comment,
             invisible: draft.invisible,
+            global: draft.global,
         });
     }
     // As MySQL sorts them; a row collides with the first unique key that is taken.

@@ -148,6 +148,7 @@ impl PartitionsDraft {
             counted_sub: clause.sub.is_some()
                 && clause.definitions.first().is_none_or(|first| first.subpartitions.is_empty()),
             interval: clause.interval,
+            dead_entries: false,
         };
         check_bounds(&partitioning, &keys)?;
         if let Some(end) = &self.range_end {
@@ -267,7 +268,8 @@ fn not_in_key(index: &IndexSchema) -> MysqlError {
     MysqlError::new(codes::PARTITION_FUNC_NOT_ALLOWED, text)
 }
 
-/// Error 1503: no row is looked for in more than one partition to know that it is there once.
+/// Error 1503: no row is looked for in more than one partition to know that it is there once. A global key has an index table
+/// for all of them.
 fn check_keys(partitioning: &Partitioning, schema: &TableSchema) -> Result<(), MysqlError> {
     let looked_at = partitioning.columns();
     for index in &schema.indexes {
@@ -278,7 +280,7 @@ fn check_keys(partitioning: &Partitioning, schema: &TableSchema) -> Result<(), M
             _ => false,
         };
         let whole = whole_columns(index);
-        if is_unique && !looked_at.iter().all(|column| whole.contains(column)) {
+        if is_unique && !index.global && !looked_at.iter().all(|column| whole.contains(column)) {
             return Err(not_in_key(index));
         }
     }

@@ -35,6 +35,8 @@ impl Session {
             _ if !draft.is_partitioned() => Err(partitions::not_partitioned()),
             PartitionOperation::Remove => {
                 draft.remove_partitioning();
+                // All rows are in one table again.
+                draft.indexes.iter_mut().for_each(|index| index.global = false);
                 Ok(())
             }
             PartitionOperation::Maintain { work: PartitionWork::Rebuild, names } => {

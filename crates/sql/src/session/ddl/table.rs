@@ -113,6 +113,7 @@ impl TableDraft {
             hash_only: index.hash_only,
             comment: index.comment.clone(),
             invisible: index.invisible,
+            global: index.global,
             storage: schema.storage.of_index(index.id).to_string(),
         });
         let distribution = schema
@@ -295,6 +296,7 @@ impl TableDraft {
                     entry_table: None,
                     comment: String::new(),
                     invisible: false,
+                    global: false,
                 },
             );
         }
@@ -328,8 +330,10 @@ impl TableDraft {
         };
         own_row::settle(&mut schema, &beside)?;
         foreign::check_actions(&schema)?;
-        if let Some(draft) = &partitions {
-            partition(&mut schema, draft)?;
+        match &partitions {
+            Some(draft) => partition(&mut schema, draft)?,
+            None if schema.indexes.iter().any(|index| index.global) => return Err(partitions::not_partitioned()),
+            None => {}
         }
         Ok(schema)
     }

@@ -1,5 +1,6 @@
 //! The text of SHOW CREATE TABLE, in MySQL 8's layout: reading it back makes the same table.
 
+use crate::parse::RAUK_VERSION;
 use crate::session::ddl::options;
 use crate::session::ddl::types::column_type;
 use crate::session::system::{self, current_timestamp};
@@ -201,6 +202,9 @@ fn index_text(schema: &TableSchema, index: &IndexSchema, name: &dyn Fn(&str) -> 
     }
     if index.invisible {
         out.push_str(" /*!80000 INVISIBLE */");
+    }
+    if index.global {
+        out.push_str(&format!(" /*!{RAUK_VERSION} GLOBAL */"));
     }
     if index.kind == IndexKind::FullText(TextParser::Ngram) {
         out.push_str(" /*!50100 WITH PARSER `ngram` */");

@@ -16,6 +16,7 @@ mod explain;
 mod full_text;
 mod functions;
 mod gathered_rows;
+mod global_keys;
 mod handlers;
 mod hints;
 mod intervals;

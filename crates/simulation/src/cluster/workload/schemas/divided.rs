@@ -60,7 +60,23 @@ fn any(rng: &mut SmallRng, token: &str) -> Option<Arc<Partitioning>> {
         _ => (0..rng.random_range(1..5)).map(|at| partition(token, at, PartitionValues::None)).collect(),
     };
     let by = PartitionBy { method, on: PartitionOn::Columns { columns: vec![0], implied: false } };
-    Some(Arc::new(Partitioning { by, sub: None, partitions, counted: false, counted_sub: false, interval: None }))
+    Some(Arc::new(Partitioning {
+        by,
+        sub: None,
+        partitions,
+        counted: false,
+        counted_sub: false,
+        interval: None,
+        dead_entries: false,
+    }))
+}
+
+/// Divides a table in another way, or not at all.
+fn divide(table: &mut TableSchema, rng: &mut SmallRng, token: &str) {
+    table.partitioning = any(rng, token);
+    if table.partitioning.is_none() {
+        table.indexes.iter_mut().for_each(|index| index.global = false);
+    }
 }
 
 pub fn plan(client: &mut Client) -> Work {
@@ -80,7 +96,7 @@ pub fn plan(client: &mut Client) -> Work {
         2 | 3 => return Work::Rename(name, format!("{PREFIX}{}", rng.random_range(0..NAMES))),
         4 => return Work::Create(create(rng)),
         5 | 6 => {
-            new.partitioning = any(rng, &token);
+            divide(&mut new, rng, &token);
             return Work::Rewrite(table, new);
         }
         7 => {
@@ -97,12 +113,14 @@ pub fn plan(client: &mut Client) -> Work {
                 new.indexes.remove(dropped);
             } else {
                 let next = new.indexes.iter().map(|i| i.id.0).max().unwrap_or(0) + 1;
-                let (kind, parts): (_, &[usize]) = match rng.random_range(0..3) {
-                    0 => (IndexKind::Unique, &[2, 0]),
-                    1 => (IndexKind::Ordered, &[1]),
+                let (kind, parts): (_, &[usize]) = match rng.random_range(0..4) {
+                    0 | 1 => (IndexKind::Unique, &[2, 0]),
+                    2 => (IndexKind::Ordered, &[1]),
                     _ => (IndexKind::Ordered, &[2, 1]),
                 };
-                new.indexes.push(index(next, &format!("i {token}"), kind, parts));
+                let mut index = index(next, &format!("i {token}"), kind, parts);
+                index.global = kind == IndexKind::Unique && new.partitioning.is_some() && rng.random_bool(0.5);
+                new.indexes.push(index);
             }
             return Work::Rewrite(table, new);
         }
@@ -120,7 +138,7 @@ pub fn plan(client: &mut Client) -> Work {
     }
     let by_range = new.partitioning.as_ref().is_some_and(|of| of.by.method == PartitionMethod::Range);
     if !by_range {
-        new.partitioning = any(rng, &token);
+        divide(&mut new, rng, &token);
         return Work::Rewrite(table, new);
     }
     let partitioning = Arc::make_mut(new.partitioning.as_mut().expect("it has one"));

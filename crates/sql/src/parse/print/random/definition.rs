@@ -121,6 +121,7 @@ impl Choices<'_> {
     pub fn key(&mut self, has_symbol: bool, depth: usize) -> KeyDefinition {
         KeyDefinition {
             invisible: false,
+            global: self.flag(),
             block_size: self.maybe(Self::number).unwrap_or(0),
             symbol: if has_symbol { self.maybe(Self::name) } else { None },
             name: self.maybe(Self::name),
