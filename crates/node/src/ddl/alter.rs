@@ -4,8 +4,8 @@
 //! with, and read as the new definition says. New ordered indexes are filled while the table is used
 //! ([`super::online`]). [`Database::rewrite_table`] is for what changes stored values or where they live (column types,
 //! primary key, distribution, partitions): it fills a new table, while the old one is used where that can be so
-//! ([`super::copying`]), and puts it in the old one's place. Before the switch the new table's AUTO_INCREMENT counter goes
-//! above every number in it.
+//! ([`super::copying`]), and puts it in the old one's place. Before the switch the new table's AUTO_INCREMENT counter, and
+//! that of its hidden keys, go above every number in it.
 
 use super::build::{self, Building, Patience};
 use super::cluster::{self, Place};
@@ -210,6 +210,9 @@ impl Database {
         // The new table's counter is in the log before the switch makes it the table's.
         let given = old.shared.auto_increment.peek() - 1;
         info.shared.auto_increment.observe(given.max(copied.highest), &node.log)?;
+        if old.schema.hidden_key && info.schema.hidden_key {
+            info.shared.hidden_keys.pass(&old.shared.hidden_keys, &node.log)?;
+        }
         let dropped = old.family().map(|s| s.id).collect();
         let replaced = children.iter().map(|c| c.schema.clone()).collect();
         work.building().filled().await?;

@@ -11,7 +11,8 @@
 //!    the lock was waited for, users are let in once more, and another round comes first.
 //!
 //! *A copy is found by its row's key*: the new form has the same primary key, of columns of the same types ([`is_online`]).
-//! A form with another key, or with hidden keys, is filled while its table is held alone.
+//! A form with another key is filled while its table is held alone. Hidden keys stay as they are where both forms have
+//! them; the new table goes on counting above all that were given out.
 //!
 //! *Unique keys*: a copy of before may have the key that another row has now. So a key that is taken is an error (1062) only
 //! if both rows have it at one time, which is looked up under their locks; else the row is noted and copied again later. At
@@ -76,7 +77,7 @@ pub fn is_online(old: &TableSchema, new: &TableSchema) -> bool {
         };
         schema.primary().parts.iter().map(part).collect()
     };
-    !old.hidden_key && !new.hidden_key && key(old) == key(new)
+    old.hidden_key == new.hidden_key && key(old) == key(new)
 }
 
 /// What has been put into the new table.
@@ -316,9 +317,10 @@ impl<'a, 'c> Copying<'a, 'c> {
         let number = number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
         self.copied.highest = self.copied.highest.max(number);
         if schema.hidden_key {
-            // Hidden keys are given out again, so that the new table's counter is above them all.
+            // Where there was another key they are given out now.
+            let kept = values.last().filter(|_| self.old.schema().hidden_key);
             converted.truncate(schema.columns.len() - 1);
-            converted.push(Value::Null);
+            converted.push(kept.cloned().unwrap_or(Value::Null));
         }
         Ok(converted)
     }

@@ -147,6 +147,11 @@ impl HiddenKeys {
     pub fn bound(&self) -> u64 {
         self.counter.bound()
     }
+
+    /// The next keys will be above all that another table's rows have. Nobody takes keys of that one meanwhile.
+    pub fn pass(&self, other: &HiddenKeys, log: &RedoLog) -> Result<(), NodeError> {
+        self.counter.observe(other.bound().saturating_sub(1), log)
+    }
 }
 
 /// Threads are numbered as they come.

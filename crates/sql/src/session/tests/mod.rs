@@ -22,6 +22,7 @@ mod hints;
 mod intervals;
 mod join_order;
 mod key_expressions;
+mod keyless_copies;
 mod limits;
 mod loads;
 mod locks;
