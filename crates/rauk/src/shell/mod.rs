@@ -10,6 +10,7 @@
 //! | [`format`] | how rows look |
 //! | [`output`] | standard output, pager, tee |
 //! | [`watch`] | Ctrl-C, and the time of a statement that runs |
+//! | [`progress`] | how far such a statement is, as the server says |
 //! | [`script`] | statements and commands of a prompt, a file, a pipe or `-e` |
 //! | [`prompt`] | the line editor, its history |
 //! | [`names`] | Tab completion |
@@ -20,6 +21,7 @@
 mod format;
 mod names;
 mod output;
+mod progress;
 mod prompt;
 mod results;
 mod script;

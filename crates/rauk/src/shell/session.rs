@@ -26,6 +26,9 @@ use std::sync::{Arc, Mutex};
 /// Why a file was not sent that the server has asked for.
 type Refusal = Arc<Mutex<Option<String>>>;
 
+/// Words that statements begin with which change definitions.
+const DDL: &[&str] = &["create", "drop", "alter", "rename"];
+
 /// As MySQL's client has it, for servers that do not say.
 const LONGEST_STATEMENT: usize = 64 << 20;
 
@@ -200,7 +203,8 @@ impl Session {
         let how = How { format, header: self.header, counts: self.prompt || format.is_for_people() };
         let server = self.this_server();
         let Some(connection) = &mut self.connection else { return Err(Failure::Lost("there is no connection".into())) };
-        self.watch.statement(connection.conn.connection_id(), server, label);
+        let id = connection.conn.connection_id();
+        self.watch.statement(id, server, label, DDL.contains(&first_word(&text).to_ascii_lowercase().as_str()));
         let shown = results::show(&mut connection.conn, &text, how, &mut self.output, Some(&self.watch));
         self.watch.end();
         self.note_changes(&text);
@@ -256,8 +260,8 @@ impl Session {
 
     /// Notes the changes of the session that the server has reported with its answer.
     fn note_changes(&mut self, text: &str) {
-        const DDL: &[&str] = &["create", "drop", "alter", "rename", "use"];
-        if DDL.contains(&first_word(text).to_ascii_lowercase().as_str()) {
+        let word = first_word(text).to_ascii_lowercase();
+        if word == "use" || DDL.contains(&word.as_str()) {
             self.changes += 1;
         }
         let Some(connection) = &self.connection else { return };

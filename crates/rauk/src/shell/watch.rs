@@ -11,9 +11,9 @@
 //! the prompt goes on.
 //!
 //! Another thread shows the seconds of a statement that runs for longer than one, on standard error if that is a
-//! terminal. The line goes when the statement has rows to show, or ends. A server has no better measure: none of its
-//! tables says how far a statement is.
+//! terminal, and of DDL how far it is ([`super::progress`]). The line goes when the statement has rows to show, or ends.
 
+use super::progress::{Asked, Asker};
 use crate::client::{self, Options};
 use mysql::prelude::Queryable;
 use nix::sys::signal::{SigSet, Signal};
@@ -28,12 +28,16 @@ use std::time::{Duration, Instant};
 pub const INTERRUPTED: u8 = 130;
 /// A statement that is shorter shows no time.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// A server is not asked before how far a statement is.
+const LONG: Duration = Duration::from_secs(2);
 /// How long the server may take for the second connection and its KILL.
 const KILL: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 struct State {
     current: Option<Current>,
+    /// Statements that have begun.
+    statements: u64,
     /// A KILL is under way.
     killing: bool,
     /// Ctrl-C has been pressed while a statement ran, and nobody has asked.
@@ -42,6 +46,7 @@ struct State {
 }
 
 struct Current {
+    number: u64,
     connection: u32,
     server: Options,
     label: String,
@@ -50,6 +55,9 @@ struct Current {
     shown: bool,
     /// Rows are being shown: no line any more.
     quiet: bool,
+    /// The server may say how far it is.
+    is_ddl: bool,
+    far: Option<String>,
 }
 
 struct Shared {
@@ -100,10 +108,20 @@ impl Watch {
     }
 
     /// A statement begins.
-    pub fn statement(&self, connection: u32, server: Options, label: &str) {
-        let current =
-            Current { connection, server, label: label.into(), began: Instant::now(), shown: false, quiet: false };
-        self.shared.lock().current = Some(current);
+    pub fn statement(&self, connection: u32, server: Options, label: &str, is_ddl: bool) {
+        let mut state = self.shared.lock();
+        state.statements += 1;
+        state.current = Some(Current {
+            number: state.statements,
+            connection,
+            server,
+            label: label.into(),
+            began: Instant::now(),
+            shown: false,
+            quiet: false,
+            is_ddl,
+            far: None,
+        });
         self.shared.changed.notify_all();
     }
 
@@ -206,21 +224,38 @@ impl Shared {
     }
 
     fn show_progress(&self) {
+        let mut asker = Asker::default();
         let mut state = self.lock();
         while !state.ended {
-            let wait = match &mut state.current {
-                Some(current) if !current.quiet => {
-                    let runs = current.began.elapsed();
-                    if runs >= PATIENCE {
-                        current.shown = true;
-                        let _ = write!(std::io::stderr(), "\r\x1b[K{}{}", current.label, shown(runs));
-                    }
-                    // Until the next whole second.
-                    Some(Duration::from_secs(runs.as_secs() + 1).saturating_sub(runs).max(Duration::from_millis(10)))
+            let asked = state.current.as_mut().filter(|current| !current.quiet).and_then(|current| {
+                let runs = current.began.elapsed();
+                if runs >= PATIENCE {
+                    current.shown = true;
+                    let far = current.far.as_ref().map_or_else(String::new, |far| format!(": {far}"));
+                    let _ = write!(std::io::stderr(), "\r\x1b[K{}{}{far}", current.label, shown(runs));
                 }
-                _ => None,
-            };
+                let Current { number, connection, .. } = *current;
+                let asked = || Asked { number, connection, server: current.server.clone() };
+                (current.is_ddl && runs >= LONG).then(asked)
+            });
+            match asked {
+                Some(asked) => {
+                    drop(state);
+                    let far = asker.ask(&asked);
+                    state = self.lock();
+                    if let Some(current) = state.current.as_mut().filter(|current| current.number == asked.number) {
+                        current.far = far;
+                    }
+                }
+                None => asker.end(),
+            }
+            // Until the next whole second.
+            let wait = state.current.as_ref().filter(|current| !current.quiet).map(|current| {
+                let runs = current.began.elapsed();
+                Duration::from_secs(runs.as_secs() + 1).saturating_sub(runs).max(Duration::from_millis(10))
+            });
             state = match wait {
+                _ if state.ended => break,
                 Some(wait) => self.changed.wait_timeout(state, wait).expect("nobody panics with it").0,
                 None => self.changed.wait(state).expect("nobody panics with it"),
             };

@@ -13,7 +13,7 @@ type Altered = Result<(), mysql::Error>;
 const ROWS: i64 = 1_000;
 
 /// A server whose builds wait at a point while the file is there.
-fn held_server(data: &Path, point: &str, hold: &Hold) -> Rauk {
+pub fn held_server(data: &Path, point: &str, hold: &Hold) -> Rauk {
     std::fs::write(&hold.0, "").expect("written");
     let mut command = rauk_command(data);
     command.env("RAUK_FAULT", format!("{point}:hold={}", hold.0.display()));
@@ -30,7 +30,7 @@ fn held_server(data: &Path, point: &str, hold: &Hold) -> Rauk {
 
 /// Builds wait while this file is there. It goes when this value is dropped, so that a test that panics does not wait
 /// for the build that it holds.
-struct Hold(PathBuf);
+pub struct Hold(pub PathBuf);
 
 impl Drop for Hold {
     fn drop(&mut self) {

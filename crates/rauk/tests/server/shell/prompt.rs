@@ -3,6 +3,7 @@
 use super::command;
 use super::terminal::Terminal;
 use crate::common::{Rauk, rauk_command, run};
+use crate::online_ddl::{Hold, held_server};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -212,6 +213,26 @@ fn ctrl_c_cancels_the_statement_or_the_line() {
     shell.wait_for(PROMPT);
     shell.line("nopager", PROMPT);
     shell.line("SELECT 'still here' AS x;", "| still here |");
+    shell.keys("exit\r");
+    assert_eq!(shell.ends().code(), Some(0));
+}
+
+#[test]
+fn a_long_alter_shows_how_far_it_is() {
+    let (data, home) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let hold = Hold(home.path().join("hold"));
+    let server = held_server(data.path(), "node.ddl.copy", &hold);
+    let mut shell = shell(home.path(), &server, &["d"]);
+    shell.wait_for(PROMPT);
+    shell.keys("ALTER TABLE t MODIFY b BIGINT NOT NULL;\r");
+    shell.wait_for("s: copying rows 0 %");
+    drop(hold);
+    shell.wait_for("OK, 1000 rows affected");
+    shell.wait_for(PROMPT);
+    // What is no DDL shows its time alone.
+    shell.keys("DO SLEEP(3);\r");
+    let shown = shell.wait_for("OK");
+    assert!(shown.contains("2 s") && !shown.contains("2 s:"), "{shown}");
     shell.keys("exit\r");
     assert_eq!(shell.ends().code(), Some(0));
 }

@@ -19,7 +19,8 @@ fn change(t: &mut Test, turn: u32) {
 }
 
 fn check(t: &mut Test) {
-    let mut rows = |table: &str| t.run(&format!("SELECT v, w + 0, COUNT(*) FROM {table} GROUP BY v, w ORDER BY v, w + 0"));
+    let mut rows =
+        |table: &str| t.run(&format!("SELECT v, w + 0, COUNT(*) FROM {table} GROUP BY v, w ORDER BY v, w + 0"));
     let (is, should) = (rows("t"), rows("m"));
     assert!(is == should && is.lines().count() > 500, "{is}\nshould be\n{should}");
 }
