@@ -7,8 +7,8 @@
 //! it switches to the new table.
 //!
 //! A writer writes the row first and notes that then, in one transaction. A note that is there is not written again; one
-//! that somebody is about to take away is waited for. The DDL locks a noted row, takes the note away, and writes the copy
-//! as the row is now, in one transaction.
+//! that somebody is about to take away is waited for. The DDL takes a note away, locks its row, and writes the copy as the
+//! row is now, in one transaction. A row that is not there cannot be locked.
 //!
 //! # What is left out
 //! How a commit gets from several partitions to one outcome ([`crate::commit_takeover`]): here it is one step, which fails
@@ -25,7 +25,9 @@
 //!    once more finds the note there, which then goes).
 //! 5. That transaction ends well only if its lock on the row has stood ([`Mutation::LockMayBeLost`]: the row is changed at
 //!    its next primary by somebody who finds the note there).
-//! 6. The last notes are looked at when nobody writes any more ([`Mutation::SwitchesBesideWriters`]).
+//! 6. The note is taken away before the row is looked at ([`Mutation::RowIsReadBeforeNote`]: a row that is not there is
+//!    brought back, and whoever does finds the note there, which then goes).
+//! 7. The last notes are looked at when nobody writes any more ([`Mutation::SwitchesBesideWriters`]).
 //!
 //! # Sizes that were exhausted
 //! Two replaced primaries in all, in any of the three partitions; with the row there at the beginning and without.
@@ -44,6 +46,7 @@ pub enum Mutation {
     PassesPendingRow,
     NoteIsTakenAfterwards,
     LockMayBeLost,
+    RowIsReadBeforeNote,
     SwitchesBesideWriters,
 }
 
@@ -94,10 +97,12 @@ enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Look {
     None,
-    /// In this view it has locked the row, which was so.
+    /// It has taken the note away.
+    Noted,
+    /// In this view it has looked at the row, which was so, and locked it if it was there.
     Locked(u8, Content),
-    /// It has taken the note away, and written the copy.
-    Written(u8),
+    /// It has written the copy.
+    Written(u8, Content),
     /// Only with [`Mutation::NoteIsTakenAfterwards`]: the copy is in place, and the note is still there.
     Afterwards,
 }
@@ -155,8 +160,8 @@ impl State {
     /// The DDL's lock on the row, if its primary still has it.
     fn is_locked(&self) -> bool {
         match self.ddl.look {
-            Look::Locked(view, _) | Look::Written(view) => view == self.views[ROW],
-            Look::None | Look::Afterwards => false,
+            Look::Locked(view, content) | Look::Written(view, content) => content.is_some() && view == self.views[ROW],
+            Look::None | Look::Noted | Look::Afterwards => false,
         }
     }
 
@@ -228,28 +233,47 @@ impl TableCopy {
         {
             return None;
         }
-        if state.writes_row.is_some() && !self.is(Mutation::PassesPendingRow) {
+        if !self.is(Mutation::RowIsReadBeforeNote) {
+            self.take_note(state)?;
+            state.ddl.look = Look::Noted;
+            return Some(());
+        }
+        if state.writes_row.is_some() {
             return None;
         }
         state.ddl.look = Look::Locked(state.views[ROW], state.row);
         Some(())
     }
 
+    /// `None`: somebody writes it.
+    fn take_note(&self, state: &mut State) -> Option<()> {
+        if state.leaves_note.is_some() {
+            return None;
+        }
+        if !self.is(Mutation::NoteIsTakenAfterwards) {
+            state.takes_note = true;
+            state.ddl.wrote[NOTE] = Some(state.views[NOTE]);
+        }
+        Some(())
+    }
+
     fn ddl(&self, state: &mut State) -> Option<()> {
         match (state.ddl.phase, state.ddl.look) {
+            // Whoever writes the row has it locked: another time.
+            (_, Look::Noted) if state.writes_row.is_some() && !self.is(Mutation::PassesPendingRow) => {
+                state.end_ddl(false);
+                state.ddl.look = Look::None;
+            }
+            (_, Look::Noted) => state.ddl.look = Look::Locked(state.views[ROW], state.row),
             (_, Look::Locked(view, content)) => {
-                if state.leaves_note.is_some() {
-                    return None;
-                }
-                if !self.is(Mutation::NoteIsTakenAfterwards) {
-                    state.takes_note = true;
-                    state.ddl.wrote[NOTE] = Some(state.views[NOTE]);
+                if self.is(Mutation::RowIsReadBeforeNote) {
+                    self.take_note(state)?;
                 }
                 state.writes_copy = Some(content);
                 state.ddl.wrote[COPY] = Some(state.views[COPY]);
-                state.ddl.look = Look::Written(view);
+                state.ddl.look = Look::Written(view, content);
             }
-            (_, Look::Written(view)) => {
+            (_, Look::Written(view, _)) => {
                 let lock_stood = view == state.views[ROW] || self.is(Mutation::LockMayBeLost);
                 let commits = state.stands(&state.ddl.wrote) && lock_stood;
                 state.end_ddl(commits);
@@ -405,6 +429,7 @@ mod tests {
         found(Mutation::PassesPendingRow, 0);
         found(Mutation::NoteIsTakenAfterwards, 0);
         found(Mutation::LockMayBeLost, 1);
+        found(Mutation::RowIsReadBeforeNote, 0);
         found(Mutation::SwitchesBesideWriters, 0);
     }
 }

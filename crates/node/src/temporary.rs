@@ -98,6 +98,9 @@ impl Database {
         let copied = copying.copied;
         let given = old.info().shared.auto_increment.peek() - 1;
         info.shared.auto_increment.observe(given.max(copied.highest), &self.node.log)?;
+        if old.schema().hidden_key && info.schema.hidden_key {
+            info.shared.hidden_keys.pass(&old.info().shared.hidden_keys, &self.node.log)?;
+        }
         old.drop_temporary();
         Ok((TableHandle::new(info), copied.rows))
     }

@@ -4,7 +4,7 @@
 //! of notes and with what it writes ([`crate::table::building`]). The model is `table_copy`.
 //!
 //! 1. *The pass* copies all rows, a batch at a time and without locks. What it copies may be of before a change.
-//! 2. *Rounds* copy again what was noted: one transaction locks some of these rows, takes their notes away, takes their
+//! 2. *Rounds* copy again what was noted: one transaction takes some notes away, locks their rows, takes their
 //!    copies away and brings them back as the rows are now. A row that somebody has locked is left for a later round, so no
 //!    writer waits for more than one such transaction, and the DDL waits for none.
 //! 3. *The end*: the table is held alone again, and what is still noted is copied. Where that is much, since many wrote while
@@ -425,20 +425,24 @@ impl<'a, 'c> Copying<'a, 'c> {
         Ok(renewed)
     }
 
-    /// One transaction: locks the rows, takes their notes and copies away, and copies them again.
+    /// One transaction: takes the notes away, locks the rows, takes their copies away, and copies them again.
     async fn renew(&mut self, bases: &[Vec<u8>]) -> Result<Renewed, NodeError> {
         let kept = self.kept().clone();
         let mut txn = self.begin();
         let mut rows = Vec::with_capacity(bases.len());
+        // First the notes: who brings a row that is not there now waits for this transaction before it leaves its note.
+        for base in bases {
+            txn.drop_note(&kept, &Note::Changed { base }).await?;
+        }
         for base in bases {
             match read(&mut txn, &self.old, base, Some((LockMode::Shared, WaitPolicy::NoWait))).await {
                 Err(NodeError::NoWait) => return Ok(Renewed::Locked),
                 row => rows.push(row?),
             }
         }
+        fault_point("node.ddl.copy_looked", self.node).await?;
         let mut gone = 0;
         for base in bases {
-            txn.drop_note(&kept, &Note::Changed { base }).await?;
             gone += u64::from(take_away(&mut txn, &self.new, base).await?);
         }
         let mut brought = 0;

@@ -24,6 +24,8 @@ use std::time::Duration;
 const TOGETHER: usize = 64;
 /// The longest wait for an entry that a writer has locked; it is left for the next time then.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// A cut that covers what was taken away is waited for so long.
+const COVERED: Duration = Duration::from_secs(30);
 
 /// The definition that a table gets: it says that entries may be dead if they may be already, or if leaves go with their
 /// rows (`rows_go`; else these are in others).
@@ -83,6 +85,10 @@ impl Database {
         table: &TableHandle,
         wait: impl Into<DdlWait<'_>>,
     ) -> Result<(), NodeError> {
+        // The catalog never goes back; what was taken away must not either.
+        if let Some(cluster) = self.node.cluster() {
+            cluster.wait_cut(COVERED).await?;
+        }
         let mut new = (**table.schema()).clone();
         if let Some(partitioning) = &mut new.partitioning {
             Arc::make_mut(partitioning).dead_entries = false;
@@ -159,6 +165,6 @@ async fn take_away_together(
     for (key, base) in dead {
         taken += u64::from(txn.take_dead_entry(table, unique, key, base).await?);
     }
-    txn.commit_without_waiting().await?;
+    txn.commit().await?;
     Ok(taken)
 }

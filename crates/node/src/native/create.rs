@@ -227,6 +227,8 @@ fn check_indexes(table: &mut TableSchema) -> Result<(), Failure> {
         // A key that is not unique is ordered in any case.
         index.hash_only &= index.is_unique();
         index.entry_table = None;
+        // Partitioned tables are made by SQL.
+        index.global = false;
     }
     let rank = |index: &IndexSchema| match index.kind {
         IndexKind::Primary => 0,

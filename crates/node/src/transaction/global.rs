@@ -187,6 +187,7 @@ impl Transaction {
         let place = entries::locate(&unique.entries, key);
         let partition = self.node.partition_of(place.bucket);
         let snapshot = self.newest_view(u32::MAX).conflict_after.map(ReadAt::Snapshot);
+        let mut dead = None;
         for at in snapshot.into_iter().chain([ReadAt::Newest]) {
             let view = View { at, ..NEWEST };
             let Some(base) = self.read_entry(unique, &place, partition, view).await? else { continue };
@@ -204,10 +205,12 @@ impl Transaction {
                 }
                 found |= is_it;
             }
-            // It has gone or has another key since the entry was read. What has this one now is not known: that is a conflict.
-            if !found && at == ReadAt::Newest {
+            // An entry without its row at both times is dead. Else the row has gone or has another key since the entry
+            // was read: what has this one now is not known, and that is a conflict.
+            if !found && at == ReadAt::Newest && dead.as_ref() != Some(&base) {
                 return Ok(true);
             }
+            dead = Some(base).filter(|_| !found);
         }
         Ok(false)
     }

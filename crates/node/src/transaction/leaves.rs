@@ -1,7 +1,7 @@
 //! Operations on partitioned tables: each goes to the leaf that a row, or a whole key, is in.
 //!
 //! A leaf is a table of its own ([`crate::table::parts`]); what concerns the whole table, its metadata lock, its right to be
-//! written, its numbers, is seen to before. A row whose new values belong to another leaf is deleted there and inserted here, under one number, so that a duplicate undoes both.
+//! written, its numbers, is seen to before. A row whose new values belong to another leaf is deleted there and inserted here, under one number, so that a duplicate undoes both; a hidden key is another one then.
 //! Where a handle names only some leaves, reads find nothing in others, and a row that belongs to another one is refused (error 1748).
 //!
 //! Left out: rows that a cluster's node sends together go leaf by leaf; changes by key are read and then written.
@@ -191,6 +191,13 @@ impl Transaction {
             self.check_is_nowhere(table, parts, old).await?;
             return Ok(UpdateOutcome::Missing);
         }
+        // A key stays in its leaf, hidden ones too: who looks in one leaf after the other misses no row, and meets none twice.
+        let with_other_key;
+        let mut new = new;
+        if table.schema().hidden_key {
+            with_other_key = self.with_hidden_key(table.info(), new).await?;
+            new = &with_other_key;
+        }
         Ok(match self.insert_into(&to, new).await? {
             InsertOutcome::Inserted => UpdateOutcome::Updated,
             InsertOutcome::Duplicate { index, existing } => {
@@ -219,7 +226,7 @@ impl Transaction {
     /// Error 1863: a row that was found, and is not in the leaf that it belongs to, is in another one. EXCHANGE PARTITION … WITHOUT
     /// VALIDATION has put it there, and REPAIR PARTITION takes it out again.
     async fn check_is_nowhere(&mut self, table: &TableHandle, parts: &Parts, row: &[Value]) -> Result<(), NodeError> {
-        // A row keeps its hidden key where it moves to, and such tables are not exchanged.
+        // Tables with hidden keys are not exchanged.
         if table.schema().hidden_key {
             return Ok(());
         }

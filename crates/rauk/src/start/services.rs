@@ -34,7 +34,8 @@ impl Services {
     ) -> Result<Services, String> {
         let engine = Engine::new(database.clone(), runtime, engine_options(settings, &mysql, &native)?)
             .map_err(|e| e.to_string())?;
-        engine.keep_partitions();
+        engine.keep_intervals();
+        engine.purge_as_time_passes();
         let tls = match (&settings.tls_cert, &settings.tls_key) {
             (Some(certificate), Some(key)) => TlsOptions::Files { certificate: certificate.clone(), key: key.clone() },
             _ => TlsOptions::Automatic { directory: settings.data_dir.clone() },

@@ -187,13 +187,17 @@ fn global_keys_hold_on_every_node() {
     all_say(&nodes, "SELECT id, day FROM d.g WHERE u = 'k2-8'", &["8 | 8"]);
     all_say(&nodes, "SELECT id, day FROM d.g WHERE u = 'k2-9'", &[]);
     all_say(&nodes, "INSERT INTO d.g VALUES (900, 1, 'k1-7')", &["error 1062"]);
-    let has_purged = |node: &Node| node.process().said().contains("entries of dropped partitions of d.g taken away");
+    let has_purged = |node: &Node| {
+        let events =
+            "SELECT 1 FROM rauk.events WHERE what LIKE 'd.g: % entries of dropped partitions taken away' LIMIT 1";
+        run(&mut node.connect(), events) == ["1"]
+    };
     let mut purged = nodes.iter().any(has_purged);
     nodes.iter_mut().for_each(Node::kill);
     restart_all(&mut nodes);
     until_healthy(&nodes[0], 3);
     until("a node purges what is left", || {
-        purged = purged || nodes.iter().any(has_purged);
+        purged |= nodes.iter().any(has_purged);
         purged
     });
     all_say(&nodes, "SELECT COUNT(*), COUNT(DISTINCT u) FROM d.g", &["61 | 61"]);

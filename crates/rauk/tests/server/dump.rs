@@ -146,8 +146,8 @@ const OWN: &[&str] = &[
     "INSERT INTO expressions (id, shape) VALUES (1, ST_GeomFromText('POINT(40 10)', 4326)), (2, NULL)",
     "CREATE TABLE by_default (a INT PRIMARY KEY) PARTITION BY LIST (a) (PARTITION p0 VALUES IN (1), PARTITION p1 DEFAULT)",
     "INSERT INTO by_default VALUES (1), (5)",
-    "CREATE TABLE by_time (day DATE NOT NULL) PARTITION BY RANGE COLUMNS (day) INTERVAL 1 YEAR RETAIN 9 YEAR",
-    "INSERT INTO by_time VALUES ('2026-11-30'), ('1999-01-01')",
+    "CREATE TABLE by_time (day DATE NOT NULL, code INT, UNIQUE KEY code (code) GLOBAL) PARTITION BY RANGE COLUMNS (day) INTERVAL 1 YEAR RETAIN 9 YEAR",
+    "INSERT INTO by_time VALUES ('2026-11-30', 1), ('1999-01-01', 2)",
     "CREATE TABLE spaces (v VARCHAR(10) PRIMARY KEY COMMENT 'collate utf8mb4_0900_ai_ci')",
     "INSERT INTO spaces VALUES ('a'), ('a '), ('ä'), ('A')",
     "CREATE VIEW path AS SELECT id, j->>'$.n[0]' AS n, name COLLATE utf8mb4_is_0900_ai_ci AS i FROM keyed",
@@ -324,6 +324,7 @@ fn a_dump_loads_into_mariadb() {
         "collation utf8mb4_0900_bin becomes utf8mb4_nopad_bin",
         "table own.spread: PARTITION BY KEY, which says how rows are spread over nodes, is left out",
         "table own.by_time: INTERVAL 1 YEAR RETAIN 9 YEAR is left out: no partitions are made and dropped by time there",
+        "table own.by_time: the GLOBAL unique key `code` becomes a key that is not unique",
         "table own.copied: the option FULLY_REPLICATED of tables is left out",
         "the INVISIBLE column `c` becomes visible",
         "the key `by_lower` is left out, and nothing keeps its values unique: MariaDB 10.11 has no keys on expressions",
@@ -435,11 +436,12 @@ fn definitions_for_mysql() {
         "the default of column `c` is left out: MySQL 8.0 has no function JSON_COMPACT",
         "view own.compact: it is left out: MySQL 8.0 has no function JSON_COMPACT",
         "table own.by_time: INTERVAL 1 YEAR RETAIN 9 YEAR is left out",
+        "table own.by_time: the GLOBAL unique key `code` becomes a key that is not unique",
         "table own.spread: PARTITION BY KEY",
     ] {
         assert!(lines.iter().any(|line| line.contains(part)), "{part} is not in {said}");
     }
-    assert_eq!(lines.len(), 9, "{said}");
+    assert_eq!(lines.len(), 10, "{said}");
     for part in [
         "UNIQUE KEY `by_lower` ((lower(`name`)))",
         "/*!80016 NOT ENFORCED */",

@@ -21,7 +21,7 @@ use super::over::{goes_over, may_go_over};
 use crate::memory::heap_length;
 use crate::physical::model::{Fill, InsertPlan, OnDuplicate};
 use rauk_node::Transaction;
-use rauk_types::{MysqlError, Value};
+use rauk_types::{IndexSchema, MysqlError, Value};
 
 /// Bytes of their values from which on no more are. Of a partitioned table the rows are divided among its partitions.
 const BYTES: usize = 128 << 10;
@@ -75,7 +75,7 @@ fn may_renumber(plan: &InsertPlan) -> bool {
 
 /// Whether gathered rows are written all or none.
 fn is_whole(plan: &InsertPlan) -> bool {
-    leaves_out(plan) && plan.table.schema().indexes.iter().any(|index| index.entry_table.is_some())
+    leaves_out(plan) && plan.table.schema().indexes.iter().any(IndexSchema::is_guarded)
 }
 
 impl Insert<'_> {

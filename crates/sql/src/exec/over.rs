@@ -34,7 +34,7 @@ use crate::expr::{Expr, ExprKind};
 use crate::physical::model::{Fill, InsertPlan, InsertSource, OnDuplicate};
 use rauk_node::transaction::UpdateOutcome;
 use rauk_node::{NodeError, Transaction};
-use rauk_types::{IndexId, MysqlError, Value};
+use rauk_types::{IndexId, IndexSchema, MysqlError, Value};
 
 /// What came of rows that were decided about together.
 enum Decided {
@@ -80,7 +80,7 @@ fn assigns(expr: &Expr) -> bool {
 }
 
 fn has_uniques(plan: &InsertPlan) -> bool {
-    plan.table.schema().indexes.iter().any(|index| index.entry_table.is_some())
+    plan.table.schema().indexes.iter().any(IndexSchema::is_guarded)
 }
 
 impl Insert<'_> {

@@ -4,8 +4,6 @@
 //! change of the catalog a table. In a cluster one node does it: the first of those that serve clients. Two that both take
 //! themselves for the first do no harm: a change that meets another one is given up, and looked at again the next time.
 //!
-//! What dropped partitions leave behind is taken away by the same task ([`super::dead_entries`]).
-//!
 //! Partitions are made and dropped by the clock of that node, in the global time zone. While `super_read_only` is on, nothing
 //! is changed. A table that is locked is waited for a moment and tried again in the next round. What fails is told once, in the log and in
 //! `rauk.events`, until it succeeds or fails otherwise.
@@ -32,18 +30,17 @@ pub struct Failures(BTreeMap<TableId, MysqlError>);
 
 impl Engine {
     /// From now on, until the engine is gone.
-    pub fn keep_partitions(self: &Arc<Self>) {
+    pub fn keep_intervals(self: &Arc<Self>) {
         let (engine, runtime) = (Arc::downgrade(self), self.runtime.clone());
         let work = async move {
             let mut failures = Failures::default();
             while let Some(engine) = engine.upgrade() {
                 engine.apply_intervals(&mut failures).await;
-                engine.purge_dead_entries().await;
                 drop(engine);
                 runtime.sleep(PAUSE).await;
             }
         };
-        self.runtime.spawn("partitions by time", Box::pin(work));
+        self.runtime.spawn("intervals", Box::pin(work));
     }
 
     /// Makes and drops the partitions that are due now; gives the tables that were changed.

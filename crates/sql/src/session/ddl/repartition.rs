@@ -35,8 +35,9 @@ impl Session {
             _ if !draft.is_partitioned() => Err(partitions::not_partitioned()),
             PartitionOperation::Remove => {
                 draft.remove_partitioning();
-                // All rows are in one table again.
-                draft.indexes.iter_mut().for_each(|index| index.global = false);
+                // All rows are in one table again. A key that the statement adds is not meant.
+                let kept = draft.indexes.iter_mut().filter(|index| index.id.is_some());
+                kept.for_each(|index| index.global = false);
                 Ok(())
             }
             PartitionOperation::Maintain { work: PartitionWork::Rebuild, names } => {

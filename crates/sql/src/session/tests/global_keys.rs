@@ -1,6 +1,7 @@
 //! UNIQUE … GLOBAL: keys that are unique among the rows of all partitions, whatever columns they have.
 
 use super::{Server, Test, server, server_on};
+use crate::session::dead_entries::Purged;
 use rauk_log::MemoryDisk;
 use rauk_node::block_on;
 
@@ -18,7 +19,7 @@ fn filled(server: &Server) -> Test {
 impl Server {
     /// How many entries were dead.
     fn purge(&self) -> u64 {
-        block_on(self.engine.purge_dead_entries())
+        block_on(self.engine.purge_dead_entries(&mut Purged::default()))
     }
 }
 
@@ -227,6 +228,47 @@ fn tables_without_a_primary_key_and_partitions_that_no_key_tells() {
     }
 }
 
+/// A lookup by the key finds a row that goes to another partition while its lock is waited for.
+#[test]
+fn rows_without_a_primary_key_change_partitions() {
+    let server = server();
+    let mut t = server.session();
+    t.ok("CREATE TABLE t (id INT, day INT, u VARCHAR(20), UNIQUE (u) GLOBAL) PARTITION BY LIST (day) \
+          (PARTITION p1 VALUES IN (1), PARTITION p2 VALUES IN (2), PARTITION p3 VALUES IN (3))");
+    t.ok("INSERT INTO t VALUES (5, 2, 'a')");
+    let mut other = server.session();
+    other.ok("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
+    t.ok("BEGIN");
+    t.expect("SELECT id FROM t WHERE u = 'a' FOR UPDATE", &["5"]);
+    let waits = std::thread::spawn(move || {
+        other.ok("UPDATE t SET id = id + 1 WHERE u = 'a'");
+        other
+    });
+    while server.session().run("SELECT COUNT(*) FROM performance_schema.data_lock_waits") == "0" {
+        std::thread::yield_now();
+    }
+    t.ok("UPDATE t SET day = 1 WHERE u = 'a'");
+    t.ok("COMMIT");
+    waits.join().expect("it has not failed");
+    check(&mut t, "t", &["6|1|a"]);
+}
+
+#[test]
+fn what_stands_in_the_way_is_decided_row_by_row() {
+    let server = server();
+    let mut t = server.session();
+    for global in ["", " GLOBAL"] {
+        t.ok(&format!(
+            "CREATE TABLE t (id INT, u INT, day INT, PRIMARY KEY (id, day), UNIQUE (u, day){global}) \
+             PARTITION BY HASH (day) PARTITIONS 3"
+        ));
+        t.ok("INSERT INTO t VALUES (1, 9, 1)");
+        t.ok("REPLACE INTO t VALUES (1, 5, 1), (2, 5, 1)");
+        t.expect("SELECT * FROM t", &["2|5|1"]);
+        t.ok("DROP TABLE t");
+    }
+}
+
 #[test]
 fn joins_and_prepared_statements_find_rows_by_the_key() {
     let server = server();
@@ -293,5 +335,6 @@ fn what_is_refused() {
         "EXCHANGE PARTITION of a table with a GLOBAL unique key is not supported by Rauk",
     );
     t.code("ALTER TABLE x ADD UNIQUE (v) GLOBAL", 1505);
+    t.code("ALTER TABLE t ADD UNIQUE (v) GLOBAL REMOVE PARTITIONING", 1505);
     check(&mut t, "t", &["1|1|a", "2|11|b", "3|21|c", "4|2|NULL", "5|12|NULL"]);
 }
