@@ -43,6 +43,7 @@
 
 extern crate self as rauk_client;
 
+mod address;
 pub mod batch;
 pub mod blocking;
 mod channel;

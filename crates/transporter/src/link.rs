@@ -256,6 +256,11 @@ impl Link {
         self.limits.max_requests
     }
 
+    /// Bytes that were read from it.
+    pub fn received_bytes(&self) -> u64 {
+        self.received.bytes.load(Relaxed)
+    }
+
     pub(crate) fn place(&self) -> Place {
         let place = self.place.load(SeqCst);
         Place { set: (place >> 32) as usize, token: (place as u32).checked_sub(1).map(|token| token as usize) }
