@@ -1,7 +1,9 @@
 //! The native port: the node's native service behind a transporter, with what the operator may set.
 //!
 //! Peers prove that they know the shared secret (`secret-file`; made at the first start, readable by its owner only), or show a certificate (`native-tls-…`), or both
-//! where both are set. Receive threads execute what they read, as MySQL's workers do; by default there are half as many as cores, since the workers have all of them.
+//! where both are set. All nodes of a cluster have the same secret ([`secret`]). Receive threads execute what they read, as MySQL's workers do; by default there are half as many as cores, since the workers have all of them.
+
+mod secret;
 
 use crate::config::Settings;
 use rauk_node::Database;
@@ -16,9 +18,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The secret's file in the data directory, where no other is named.
-pub const SECRET_FILE: &str = "native.secret";
-
 pub struct Native {
     pub address: SocketAddr,
     pub transporter: Arc<Transporter>,
@@ -32,7 +31,7 @@ impl Native {
         listener: TcpListener,
         cores: usize,
     ) -> Result<Native, String> {
-        let security = security(settings)?;
+        let security = security(settings, &database)?;
         let service = Service::new(database, Limits::default());
         let identity = Identity {
             role: Role::Node,
@@ -74,7 +73,7 @@ impl Native {
     }
 }
 
-fn security(settings: &Settings) -> Result<Security, String> {
+fn security(settings: &Settings, database: &Database) -> Result<Security, String> {
     let tls = match (&settings.native_tls_cert, &settings.native_tls_key, &settings.native_tls_ca) {
         (Some(certificate), Some(key), Some(authority)) => Some(Tls::Files(TlsFiles {
             certificate: certificate.clone(),
@@ -85,10 +84,10 @@ fn security(settings: &Settings) -> Result<Security, String> {
         _ => None,
     };
     let secret = match &settings.secret_file {
-        Some(file) => Some(Secret::from_file(file)),
+        Some(file) => Some(Secret::from_file(file).map_err(|e| e.to_string())),
         // Certificates are proof enough.
         None if tls.is_some() => None,
-        None => Some(Secret::from_file_or_new(&settings.data_dir.join(SECRET_FILE))),
+        None => Some(secret::own(&settings.data_dir, database)),
     };
     Ok(Security { secret: secret.transpose().map_err(|e| format!("{e} (--secret-file)"))?, tls })
 }

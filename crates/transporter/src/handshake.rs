@@ -85,19 +85,19 @@ impl Transcript {
         frame
     }
 
-    fn keyed(&self, secret: &Secret, role: &[u8]) -> hmac::Context {
-        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret.bytes()));
+    fn keyed(&self, secret: &[u8], role: &[u8]) -> hmac::Context {
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret));
         context.update(role);
         context.update(&self.said);
         context.update(self.binding.as_ref().map_or(&[], |binding| &binding[..]));
         context
     }
 
-    fn prove(&self, secret: &Secret, role: &[u8]) -> [u8; PROOF] {
+    fn prove(&self, secret: &[u8], role: &[u8]) -> [u8; PROOF] {
         self.keyed(secret, role).sign().as_ref().try_into().expect("HMAC-SHA-256 has 32 bytes")
     }
 
-    fn verify(&self, secret: &Secret, role: &[u8], proof: &[u8; PROOF]) -> bool {
+    fn verify(&self, secret: &[u8], role: &[u8], proof: &[u8; PROOF]) -> bool {
         let right = self.keyed(secret, role).sign();
         aws_lc_rs::constant_time::verify_slices_are_equal(right.as_ref(), proof).is_ok()
     }
@@ -221,7 +221,8 @@ impl ServerHandshake {
         };
         let mut answer = None;
         if let Some(secret) = &self.side.secret {
-            if !proof.is_some_and(|proof| self.transcript.verify(secret, BY_CLIENT, &proof)) {
+            let known = |secret: &&[u8]| proof.is_some_and(|proof| self.transcript.verify(secret, BY_CLIENT, &proof));
+            let Some(secret) = secret.accepted().find(known) else {
                 let text = match hello.role {
                     Role::Client => "the secret is wrong: client and server must use the same secret file".into(),
                     Role::Node => format!(
@@ -230,7 +231,7 @@ impl ServerHandshake {
                     ),
                 };
                 return self.refuse(Refusal::Credentials, text);
-            }
+            };
             self.transcript.add(Kind::Proof, payload);
             answer = Some(self.transcript.prove(secret, BY_SERVER));
         }
@@ -322,7 +323,7 @@ impl ClientHandshake {
         if challenge.wants_secret && secret.is_none() {
             return Step::Violation("the server asks for a secret that was not offered".into());
         }
-        let proof = Proof { proof: secret.map(|secret| self.transcript.prove(secret, BY_CLIENT)) };
+        let proof = Proof { proof: secret.map(|secret| self.transcript.prove(secret.bytes(), BY_CLIENT)) };
         self.challenge = Some(challenge);
         self.proved = true;
         Step::Send(self.transcript.say(Kind::Proof, |out| proof.encode(out)))
@@ -333,7 +334,7 @@ impl ClientHandshake {
         let Some(challenge) = &self.challenge else { return Step::Violation("a welcome without a challenge".into()) };
         if challenge.wants_secret
             && let Some(secret) = &self.side.secret
-            && !welcome.proof.is_some_and(|proof| self.transcript.verify(secret, BY_SERVER, &proof))
+            && !welcome.proof.is_some_and(|proof| self.transcript.verify(secret.bytes(), BY_SERVER, &proof))
         {
             return Step::Untrusted;
         }
@@ -473,6 +474,18 @@ mod tests {
     }
 
     #[test]
+    fn an_earlier_secret_is_good_for_a_listener_that_has_it() {
+        let mut server = side(Role::Node, Some(SECRET));
+        server.secret = server.secret.map(|secret| secret.or(Secret::new("the secret of before").unwrap()));
+        for known in [SECRET, "the secret of before"] {
+            let (client, _) = talk(side(Role::Client, Some(known)), server.clone(), |_| {});
+            assert!(matches!(client, Step::Done { .. }), "{client:?}");
+        }
+        let (client, _) = talk(side(Role::Client, Some("another secret altogether")), server, |_| {});
+        assert_eq!(refusal(&client).unwrap().0, Refusal::Credentials);
+    }
+
+    #[test]
     fn a_server_that_does_not_know_the_secret_is_noticed() {
         // It lets everybody in, and says so.
         let mut open = side(Role::Node, None);
@@ -544,9 +557,9 @@ mod tests {
         let mut transcript = Transcript::default();
         transcript.add(Kind::Hello, b"hello");
         let secret = Secret::new(SECRET).unwrap();
-        let proof = transcript.prove(&secret, BY_CLIENT);
-        assert!(transcript.verify(&secret, BY_CLIENT, &proof));
-        assert!(!transcript.verify(&secret, BY_SERVER, &proof));
+        let proof = transcript.prove(secret.bytes(), BY_CLIENT);
+        assert!(transcript.verify(secret.bytes(), BY_CLIENT, &proof));
+        assert!(!transcript.verify(secret.bytes(), BY_SERVER, &proof));
     }
 
     #[test]

@@ -1,26 +1,17 @@
-//! Native clients that know several nodes of a cluster: the end of the node that they talk to costs the transaction that was running at most.
+//! Native clients that know several nodes of a cluster: the end of the node that they talk to costs the transaction that was running at most, and one secret is
+//! good for all nodes.
 
-use crate::common::cluster::{Node, insist, until, until_healthy};
-use crate::common::number;
+use crate::common::cluster::{Node, all_in_one_with, insist, until, until_healthy};
+use crate::common::{Rauk, number};
 use rauk_client::blocking::{self, wait};
 use rauk_client::{Client, Error, Options, RetryPolicy, Table, Value};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 /// Three nodes, and a table of the database `shop`.
 fn cluster(root: &Path) -> Vec<Node> {
-    let secret = root.join("native.secret");
-    std::fs::write(&secret, "a secret that all nodes are given").unwrap();
-    let secret = secret.to_str().expect("UTF-8");
-    let cluster_secret = root.join("secret");
-    let cluster_secret = cluster_secret.to_str().expect("UTF-8");
-    let given = ["--secret-file", secret, "--cluster-secret-file", cluster_secret];
-    let mut nodes = vec![Node::start(&root.join("n1"), &[&given[..], &["--replicas", "2"]].concat())];
-    let founder = nodes[0].address();
-    for number in 2..=3 {
-        let dir = root.join(format!("n{number}"));
-        nodes.push(Node::start(&dir, &[&given[..], &["--join", &founder]].concat()));
-    }
+    let nodes = all_in_one_with(root, 3, &["--replicas", "2"]);
     until_healthy(&nodes[0], 3);
     let mut sql = nodes[0].connect();
     insist(&mut sql, "CREATE DATABASE shop");
@@ -96,7 +87,7 @@ impl Writer {
 fn a_node_that_ends_costs_its_clients_the_running_transaction_at_most() {
     let root = tempfile::tempdir().unwrap();
     let mut nodes = cluster(root.path());
-    let secret = root.path().join("native.secret");
+    let secret = nodes[0].dir.join("native.secret");
     let address = format!("rauk://{}/?secret-file={}", servers(&nodes), secret.display());
     // As long as a busy machine may need for another node to take partitions over.
     let retry = RetryPolicy { attempts: 120, longest_pause: Duration::from_millis(500), ..RetryPolicy::default() };
@@ -142,4 +133,63 @@ fn a_node_that_ends_costs_its_clients_the_running_transaction_at_most() {
     assert_eq!(number(&mut sql, "SELECT v FROM shop.sums"), all);
     assert!(all <= (writer.acknowledged.len() + writer.unknown.len()) as u64);
     println!("{} acknowledged, {} unknown", writer.acknowledged.len(), writer.unknown.len());
+}
+
+/// The secret in a node's directory, which only its owner may read.
+fn secret(node: &Node) -> String {
+    let file = node.dir.join("native.secret");
+    let mode = std::fs::metadata(&file).expect("it is there").permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+    std::fs::read_to_string(file).expect("readable").trim().to_string()
+}
+
+/// Whether a node lets in who knows a secret.
+fn lets_in(node: &Node, secret: &str) -> bool {
+    let client = blocking::connect(&servers(std::slice::from_ref(node)), Options::secret(secret));
+    match client {
+        Ok(_) => true,
+        Err(error) => {
+            assert!(error.message.contains("the secret is wrong"), "{error}");
+            false
+        }
+    }
+}
+
+#[test]
+fn a_cluster_has_one_secret() {
+    let root = tempfile::tempdir().unwrap();
+    // A node alone that founds a cluster keeps its secret.
+    let founder = root.path().join("n1");
+    Rauk::start(&founder).stop();
+    let before = std::fs::read_to_string(founder.join("native.secret")).expect("made at the first start");
+    let mut nodes = all_in_one_with(root.path(), 2, &["--replicas", "2"]);
+    until_healthy(&nodes[0], 2);
+    assert_eq!(secret(&nodes[0]), before.trim());
+    assert_eq!(secret(&nodes[1]), before.trim());
+    let own = before.trim().to_string();
+    assert!(nodes.iter().all(|node| lets_in(node, &own)));
+    assert!(!lets_in(&nodes[1], "a secret that nobody has"));
+
+    // A directory of an earlier version has a secret of its own: whoever knows that is let in until its file is removed.
+    let another = "the secret that this node had";
+    nodes[1].stop();
+    std::fs::write(nodes[1].dir.join("native.secret"), another).unwrap();
+    nodes[1].restart();
+    assert_eq!(secret(&nodes[1]), own);
+    assert!(lets_in(&nodes[1], &own) && lets_in(&nodes[1], another));
+    assert!(!lets_in(&nodes[0], another) && !lets_in(&nodes[1], "a secret that nobody has"));
+    let said = nodes[1].process().said();
+    assert!(said.contains("native.secret.earlier") && !said.contains(another) && !said.contains(&own), "{said}");
+    nodes[1].stop();
+    std::fs::remove_file(nodes[1].dir.join("native.secret.earlier")).unwrap();
+    nodes[1].restart();
+    assert!(lets_in(&nodes[1], &own) && !lets_in(&nodes[1], another));
+
+    // A file that is named counts, and changes nothing of the cluster's.
+    let named = root.path().join("named");
+    std::fs::write(&named, another).unwrap();
+    nodes[1].stop();
+    nodes[1].restart_with(&["--secret-file", named.to_str().expect("UTF-8")]);
+    assert!(lets_in(&nodes[1], another) && !lets_in(&nodes[1], &own));
+    assert_eq!(secret(&nodes[1]), own);
 }
