@@ -12,6 +12,7 @@
 //! Every mistake is an error that names the part and the way out. A password is never part of an error: what is behind
 //! the last `@` alone is repeated there.
 
+use crate::options::Account;
 use crate::{Error, ErrorKind};
 use std::path::PathBuf;
 
@@ -28,6 +29,7 @@ const LONGEST_NAME: usize = 255;
 pub(crate) struct Address {
     /// `host:port`, in the order of the text, each once.
     pub servers: Vec<String>,
+    pub account: Option<Account>,
     pub secret_file: Option<PathBuf>,
     pub connections: Option<u16>,
     pub name: Option<String>,
@@ -69,10 +71,11 @@ impl Address {
                 None => return wrong(format!("behind the servers of an address comes ?OPTION=VALUE: not '{behind}'")),
             },
         };
-        if authority.contains('@') {
-            return wrong("native clients have no users: an address is rauk://HOST:PORT,…".into());
-        }
-        let mut address = Address { servers: servers(authority)?, ..Address::default() };
+        let (account, list) = match authority.rsplit_once('@') {
+            Some((account, list)) => (Some(account_of(account)?), list),
+            None => (None, authority),
+        };
+        let mut address = Address { servers: servers(list)?, account, ..Address::default() };
         for option in query.split('&').filter(|option| !option.is_empty()) {
             address.option(option)?;
         }
@@ -98,6 +101,16 @@ impl Address {
             return wrong(format!("the option '{name}' is given twice"));
         }
         Ok(())
+    }
+}
+
+/// `user:password`
+fn account_of(text: &str) -> Result<Account, Error> {
+    match text.split_once(':') {
+        Some((user, password)) if !password.is_empty() => {
+            Ok(Account { user: decoded(user)?, password: decoded(password)? })
+        }
+        _ => wrong("a user in an address comes with a password: rauk://USER:PASSWORD@HOST:PORT,…".into()),
     }
 }
 
@@ -229,6 +242,22 @@ mod tests {
         let many: Vec<String> = (0..65).map(|number| format!("h{number}")).collect();
         assert!(refused(&many.join(",")).contains("at most 64"));
         assert!(refused(&format!("rauk://a/?name={}", "x".repeat(256))).contains("255"));
+    }
+
+    #[test]
+    fn users_and_passwords() {
+        let account = |text: &str| {
+            let account = Address::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).account;
+            account.map(|account| (account.user, account.password))
+        };
+        let both = |user: &str, password: &str| Some((user.to_string(), password.to_string()));
+        assert_eq!(account("rauk://ann:secret@a,b"), both("ann", "secret"));
+        assert_eq!(account("rauk://ann:a%2Fb%40c:d@a/?name=x"), both("ann", "a/b@c:d"));
+        assert_eq!(account("rauk://a,b"), None);
+        assert_eq!(account("rauk://:x@a"), both("", "x"));
+        for text in ["rauk://ann@a", "rauk://ann:@a", "rauk://@a"] {
+            assert!(refused(text).contains("comes with a password"), "{text}");
+        }
     }
 
     #[test]

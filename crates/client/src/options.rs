@@ -30,11 +30,26 @@ impl RetryPolicy {
     }
 }
 
+/// A user and a password. The password is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Account {
+    pub user: String,
+    pub password: String,
+}
+
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Account").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Options {
     pub secret: Option<Vec<u8>>,
     pub secret_file: Option<PathBuf>,
     pub tls: Option<TlsFiles>,
+    /// Shown in the place of the secret: the client may do what this account of SQL may.
+    pub account: Option<Account>,
     /// Of the program, for the server's log: at most 255 bytes.
     pub name: String,
     /// Of an attempt to connect, all servers of the address together. Where there are several, one that is silent for so long while requests wait is given up, too.
@@ -61,6 +76,7 @@ impl Default for Options {
             secret: None,
             secret_file: None,
             tls: None,
+            account: None,
             name: std::env::args()
                 .next()
                 .and_then(|program| PathBuf::from(program).file_name().map(|name| name.to_string_lossy().into_owned()))
@@ -84,6 +100,11 @@ impl Options {
 
     pub fn secret_file(path: impl Into<PathBuf>) -> Options {
         Options { secret_file: Some(path.into()), ..Options::default() }
+    }
+
+    /// A user and a password of SQL. Nothing is looked at before [`crate::Client::connect`].
+    pub fn account(user: impl Into<String>, password: impl Into<String>) -> Options {
+        Options { account: Some(Account { user: user.into(), password: password.into() }), ..Options::default() }
     }
 
     /// `named`: the secret's file that the address names.

@@ -1,11 +1,13 @@
 //! The native port: the node's native service behind a transporter, with what the operator may set.
 //!
 //! Peers prove that they know the shared secret (`secret-file`; made at the first start, readable by its owner only), or show a certificate (`native-tls-…`), or both
-//! where both are set. All nodes of a cluster have the same secret ([`secret`]). Receive threads execute what they read, as MySQL's workers do; by default there are half as many as cores, since the workers have all of them.
+//! where both are set. All nodes of a cluster have the same secret ([`secret`]). A client that shows an account of SQL instead may do what that may ([`accounts`]). Receive threads execute what they read, as MySQL's workers do; by default there are half as many as cores, since the workers have all of them.
 
+mod accounts;
 mod secret;
 
 use crate::config::Settings;
+use accounts::Gate;
 use rauk_node::Database;
 use rauk_node::native::server::Server;
 use rauk_node::native::{Limits, Service};
@@ -28,6 +30,7 @@ impl Native {
     pub fn start(
         settings: &Settings,
         database: Database,
+        engine: &Arc<Engine>,
         listener: TcpListener,
         cores: usize,
     ) -> Result<Native, String> {
@@ -51,6 +54,7 @@ impl Native {
         };
         let transporter =
             Transporter::start(options, identity, Server::new(service.clone())).map_err(|e| e.to_string())?;
+        transporter.set_accounts(Gate::new(engine.clone()));
         let address = transporter
             .listen(listener, security)
             .map_err(|e| format!("the native port cannot be opened: {e} (--secret-file, --native-tls-cert)"))?;

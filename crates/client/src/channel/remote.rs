@@ -180,6 +180,9 @@ impl Remote {
             },
             Arc::new(Receiver { seen: seen.clone() }),
         )?;
+        if let Some(account) = address.account.as_ref().or(options.account.as_ref()) {
+            transporter.set_account(rauk_transporter::Account::new(&*account.user, &*account.password)?);
+        }
         let count = address.servers.len();
         let first = SmallRng::from_os_rng().random_range(0..count);
         let slot = |number| Slot { next: AtomicUsize::new((first + number) % count), ..Slot::default() };
@@ -265,6 +268,8 @@ impl Remote {
                     return Ok(connection);
                 }
                 Err(error) if count == 1 => return Err(error),
+                // All nodes have the same accounts, and each would count the wrong password.
+                Err(error) if error.code == codes::ACCESS_DENIED => return Err(error),
                 Err(error) => {
                     let server = &self.servers[number].address;
                     tracing::info!(server, %error, "no connection to this server: the next one is tried");
