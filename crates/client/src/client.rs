@@ -3,6 +3,7 @@
 //! A [`Client`] stands for a server or for an embedded database; what it does is the same for both. Many operations may be under way at a time, from any number of tasks and
 //! threads.
 
+use crate::address::Address;
 use crate::channel::remote::{Remote, jittered};
 use crate::channel::{Ask, CallError, Channel, Effect, Line};
 use crate::definition::Opened;
@@ -29,9 +30,13 @@ struct Inner {
 }
 
 impl Client {
-    /// `address` is `host:port`. One attempt: a wrong address or secret is told at once; connections that are lost later are made again by themselves.
+    /// `address` names one server, or several nodes of one cluster: `host:port`, `host,host:port,…`, or with options
+    /// `rauk://host:port,host,…/?secret-file=…&connections=…&name=…`. A port that is left out is 4407.
+    ///
+    /// Each server is tried once, beginning with any of them, within [`Options::connect_timeout`]: wrong addresses and a wrong secret are told at once.
+    /// Connections that are lost later are made again by themselves, to the next server that lets the client in.
     pub async fn connect(address: &str, options: Options) -> Result<Client, Error> {
-        let remote = Remote::new(address, &options)?;
+        let remote = Remote::new(Address::parse(address)?, &options)?;
         remote.connect_first().await?;
         Ok(Client::new(Channel::Remote(remote), options.retry, options.request_timeout))
     }
@@ -160,9 +165,11 @@ impl Client {
             definition::encode(&name, &mut out);
             out
         };
+        // As it was when it was asked for: what a server says that has ended meanwhile is not of the new epoch.
+        let epoch = line.epoch();
         let payload = Box::pin(line.call(ask, Kind::Definition, self.timeout(), build)).await?;
         let definition: Definition = definition::decode(&payload).map_err(|error| line.nonsense(ask, error))?;
-        Opened::new(definition, line.epoch()).map(Arc::new).map_err(|error| line.nonsense(ask, error))
+        Opened::new(definition, epoch).map(Arc::new).map_err(|error| line.nonsense(ask, error))
     }
 
     /// Changes definitions; gives the answer's payload.

@@ -188,7 +188,12 @@ impl From<WireError> for Error {
 
 impl From<TransportError> for Error {
     fn from(error: TransportError) -> Error {
+        let code = match &error {
+            TransportError::Denied { code, .. } => *code,
+            _ => 0,
+        };
         let kind = match &error {
+            TransportError::Denied { .. } if error.class() == ErrorClass::Temporary => ErrorKind::Busy,
             TransportError::Refused { reason: Refusal::TooManyConnections, .. } => ErrorKind::Busy,
             TransportError::Refused { reason: Refusal::ShuttingDown, .. }
             | TransportError::Connect { .. }
@@ -196,13 +201,14 @@ impl From<TransportError> for Error {
             TransportError::Timeout { .. } => ErrorKind::Timeout,
             TransportError::Congested { .. } => ErrorKind::Busy,
             TransportError::Refused { .. }
+            | TransportError::Denied { .. }
             | TransportError::Untrusted { .. }
             | TransportError::Certificate { .. }
             | TransportError::NoCertificate
             | TransportError::Configuration(_)
             | TransportError::Oneself { .. } => ErrorKind::Connection,
         };
-        Error::new(kind, 0, error.to_string())
+        Error::new(kind, code, error.to_string())
     }
 }
 

@@ -43,6 +43,7 @@
 
 extern crate self as rauk_client;
 
+mod address;
 pub mod batch;
 pub mod blocking;
 mod channel;
@@ -83,7 +84,7 @@ pub use convert::{FromColumn, IntoKey};
 #[cfg(feature = "embedded")]
 pub use embedded::Rauk;
 pub use error::{Error, ErrorKind};
-pub use options::{Options, RetryPolicy};
+pub use options::{Account, Options, RetryPolicy};
 pub use rauk_derive::Record;
 pub use rauk_types::{Date, DateTime, Decimal, Time, Value, ValueRef};
 pub use record::Record;

@@ -3,7 +3,7 @@
 use crate::Error;
 use rauk_transporter::security::TlsFiles;
 use rauk_transporter::{Secret, Security, Tls};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// How often, and for how long, what failed for a while is tried again.
@@ -30,13 +30,29 @@ impl RetryPolicy {
     }
 }
 
+/// A user and a password. The password is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Account {
+    pub user: String,
+    pub password: String,
+}
+
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Account").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Options {
     pub secret: Option<Vec<u8>>,
     pub secret_file: Option<PathBuf>,
     pub tls: Option<TlsFiles>,
+    /// Shown in the place of the secret: the client may do what this account of SQL may.
+    pub account: Option<Account>,
     /// Of the program, for the server's log: at most 255 bytes.
     pub name: String,
+    /// Of an attempt to connect, all servers of the address together. Where there are several, one that is silent for so long while requests wait is given up, too.
     pub connect_timeout: Duration,
     /// Of each request; zero: none. A node waits for row locks no longer than that either.
     pub request_timeout: Duration,
@@ -49,7 +65,7 @@ pub struct Options {
     pub longest_spin: Duration,
     /// Every frame is sent at once.
     pub force_send: bool,
-    /// Sockets to the server; operations are spread over them by transaction.
+    /// Sockets, spread over the servers of the address; operations are spread over them by transaction and thread.
     pub connections: usize,
 }
 
@@ -60,6 +76,7 @@ impl Default for Options {
             secret: None,
             secret_file: None,
             tls: None,
+            account: None,
             name: std::env::args()
                 .next()
                 .and_then(|program| PathBuf::from(program).file_name().map(|name| name.to_string_lossy().into_owned()))
@@ -85,11 +102,17 @@ impl Options {
         Options { secret_file: Some(path.into()), ..Options::default() }
     }
 
-    pub(crate) fn security(&self) -> Result<Security, Error> {
-        let secret = match (&self.secret, &self.secret_file) {
-            (Some(secret), _) => Some(Secret::new(secret.clone())?),
-            (None, Some(file)) => Some(Secret::from_file(file)?),
-            (None, None) => None,
+    /// A user and a password of SQL. Nothing is looked at before [`crate::Client::connect`].
+    pub fn account(user: impl Into<String>, password: impl Into<String>) -> Options {
+        Options { account: Some(Account { user: user.into(), password: password.into() }), ..Options::default() }
+    }
+
+    /// `named`: the secret's file that the address names.
+    pub(crate) fn security(&self, named: Option<&Path>) -> Result<Security, Error> {
+        let secret = match (named.or(self.secret_file.as_deref()), &self.secret) {
+            (Some(file), secret) if named.is_some() || secret.is_none() => Some(Secret::from_file(file)?),
+            (_, Some(secret)) => Some(Secret::new(secret.clone())?),
+            (_, None) => None,
         };
         Ok(Security { secret, tls: self.tls.clone().map(Tls::Files) })
     }

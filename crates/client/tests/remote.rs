@@ -1,6 +1,8 @@
 //! What only a client over the network meets: connections that are lost at the worst moment, answers that never come, servers that go and come back, and many threads that wait on
 //! one connection.
 
+#[path = "network/addresses.rs"]
+mod addresses;
 mod network;
 
 use futures::future::join_all;

@@ -1,9 +1,13 @@
 //! The native port: the node's native service behind a transporter, with what the operator may set.
 //!
 //! Peers prove that they know the shared secret (`secret-file`; made at the first start, readable by its owner only), or show a certificate (`native-tls-…`), or both
-//! where both are set. Receive threads execute what they read, as MySQL's workers do; by default there are half as many as cores, since the workers have all of them.
+//! where both are set. All nodes of a cluster have the same secret ([`secret`]). A client that shows an account of SQL instead may do what that may ([`accounts`]). Receive threads execute what they read, as MySQL's workers do; by default there are half as many as cores, since the workers have all of them.
+
+mod accounts;
+mod secret;
 
 use crate::config::Settings;
+use accounts::Gate;
 use rauk_node::Database;
 use rauk_node::native::server::Server;
 use rauk_node::native::{Limits, Service};
@@ -16,9 +20,6 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The secret's file in the data directory, where no other is named.
-pub const SECRET_FILE: &str = "native.secret";
-
 pub struct Native {
     pub address: SocketAddr,
     pub transporter: Arc<Transporter>,
@@ -29,10 +30,11 @@ impl Native {
     pub fn start(
         settings: &Settings,
         database: Database,
+        engine: &Arc<Engine>,
         listener: TcpListener,
         cores: usize,
     ) -> Result<Native, String> {
-        let security = security(settings)?;
+        let security = security(settings, &database)?;
         let service = Service::new(database, Limits::default());
         let identity = Identity {
             role: Role::Node,
@@ -52,6 +54,7 @@ impl Native {
         };
         let transporter =
             Transporter::start(options, identity, Server::new(service.clone())).map_err(|e| e.to_string())?;
+        transporter.set_accounts(Gate::new(engine.clone()));
         let address = transporter
             .listen(listener, security)
             .map_err(|e| format!("the native port cannot be opened: {e} (--secret-file, --native-tls-cert)"))?;
@@ -74,7 +77,7 @@ impl Native {
     }
 }
 
-fn security(settings: &Settings) -> Result<Security, String> {
+fn security(settings: &Settings, database: &Database) -> Result<Security, String> {
     let tls = match (&settings.native_tls_cert, &settings.native_tls_key, &settings.native_tls_ca) {
         (Some(certificate), Some(key), Some(authority)) => Some(Tls::Files(TlsFiles {
             certificate: certificate.clone(),
@@ -85,10 +88,10 @@ fn security(settings: &Settings) -> Result<Security, String> {
         _ => None,
     };
     let secret = match &settings.secret_file {
-        Some(file) => Some(Secret::from_file(file)),
+        Some(file) => Some(Secret::from_file(file).map_err(|e| e.to_string())),
         // Certificates are proof enough.
         None if tls.is_some() => None,
-        None => Some(Secret::from_file_or_new(&settings.data_dir.join(SECRET_FILE))),
+        None => Some(secret::own(&settings.data_dir, database)),
     };
     Ok(Security { secret: secret.transpose().map_err(|e| format!("{e} (--secret-file)"))?, tls })
 }

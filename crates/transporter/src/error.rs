@@ -12,6 +12,9 @@ pub enum TransportError {
     /// The peer refused us, with its words.
     #[error("{message}")]
     Refused { reason: Refusal, message: String },
+    /// The peer does not let this account in, with MySQL's code and text.
+    #[error("{message}")]
+    Denied { code: u16, message: String },
     /// The peer could not prove what we asked of it.
     #[error("the server at {address} could not prove that it knows the secret; it is not the one that was meant")]
     Untrusted { address: String },
@@ -36,6 +39,9 @@ pub enum TransportError {
     Oneself { address: String },
 }
 
+/// Too many connections (1040, 1203), wrong passwords before (1129), or all that an account may have in an hour (1226).
+const FOR_A_WHILE: [u16; 4] = [1040, 1129, 1203, 1226];
+
 impl TransportError {
     pub fn class(&self) -> ErrorClass {
         match self {
@@ -46,6 +52,7 @@ impl TransportError {
             | TransportError::Congested { .. }
             | TransportError::NoCertificate
             | TransportError::Certificate { permanent: false, .. } => ErrorClass::Temporary,
+            TransportError::Denied { code, .. } if FOR_A_WHILE.contains(code) => ErrorClass::Temporary,
             _ => ErrorClass::Permanent,
         }
     }

@@ -5,13 +5,18 @@
 //! change what was said before (a version, a cluster) without spoiling it. Comparing takes the same time wherever the difference is.
 //!
 //! What the server asks for: the secret when it has one; else the certificate that TLS has verified before the first frame. A client that has a
-//! secret asks the same proof of the server, unless a verified certificate vouches for the server.
+//! secret asks the same proof of the server, unless a verified certificate vouches for the server. A client with an account shows that in the place of the secret ([`account`]).
 
+mod account;
+
+use crate::login::{Account, Accounts, Denied, Granted, Stranger};
 use crate::stream::BINDING;
 use crate::{Identity, Secret};
+use account::{ClientLogin, ServerLogin};
 use aws_lc_rs::hmac;
 use rauk_wire::hello::{Challenge, Hello, NONCE, PROOF, Proof, Refusal, Refused, Role, Welcome, agree};
 use rauk_wire::{Header, Kind, MAX_PAYLOAD, frame};
+use std::sync::Arc;
 
 const BY_CLIENT: &[u8] = b"rauk client";
 const BY_SERVER: &[u8] = b"rauk server";
@@ -42,10 +47,16 @@ pub struct Limits {
 /// What to do after a frame.
 #[derive(Debug)]
 pub enum Step {
+    /// Wait for the next frame.
+    Wait,
     /// Send this and wait for the next frame.
     Send(Vec<u8>),
-    /// The handshake is over, after this frame has been sent.
-    Done { last: Option<Vec<u8>>, peer: Identity, limits: Limits },
+    /// The handshake is over, after this frame has been sent. `granted`: to the account of the peer.
+    Done { last: Option<Vec<u8>>, peer: Identity, limits: Limits, granted: Option<Granted> },
+    /// Send this, which denies an account, then close.
+    Deny(Vec<u8>, String),
+    /// (Client) the server has denied our account.
+    DeniedBy(Denied),
     /// Send this, then close: the peer is told why.
     Refuse(Vec<u8>, Refused),
     /// (Client) the server has refused us.
@@ -85,19 +96,19 @@ impl Transcript {
         frame
     }
 
-    fn keyed(&self, secret: &Secret, role: &[u8]) -> hmac::Context {
-        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret.bytes()));
+    fn keyed(&self, secret: &[u8], role: &[u8]) -> hmac::Context {
+        let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, secret));
         context.update(role);
         context.update(&self.said);
         context.update(self.binding.as_ref().map_or(&[], |binding| &binding[..]));
         context
     }
 
-    fn prove(&self, secret: &Secret, role: &[u8]) -> [u8; PROOF] {
+    fn prove(&self, secret: &[u8], role: &[u8]) -> [u8; PROOF] {
         self.keyed(secret, role).sign().as_ref().try_into().expect("HMAC-SHA-256 has 32 bytes")
     }
 
-    fn verify(&self, secret: &Secret, role: &[u8], proof: &[u8; PROOF]) -> bool {
+    fn verify(&self, secret: &[u8], role: &[u8], proof: &[u8; PROOF]) -> bool {
         let right = self.keyed(secret, role).sign();
         aws_lc_rs::constant_time::verify_slices_are_equal(right.as_ref(), proof).is_ok()
     }
@@ -116,6 +127,9 @@ pub struct ServerHandshake {
     limits: Limits,
     transcript: Transcript,
     hello: Option<(Hello, u16)>,
+    accounts: Option<Arc<dyn Accounts>>,
+    stranger: Option<Stranger>,
+    login: Option<ServerLogin>,
 }
 
 impl ServerHandshake {
@@ -125,7 +139,20 @@ impl ServerHandshake {
         if side.certified && side.certificate_suffices {
             side.secret = None;
         }
-        ServerHandshake { side, limits, transcript: Transcript::default(), hello: None }
+        ServerHandshake {
+            side,
+            limits,
+            transcript: Transcript::default(),
+            hello: None,
+            accounts: None,
+            stranger: None,
+            login: None,
+        }
+    }
+
+    /// Lets in accounts as well. `stranger`: who connects, but for the user.
+    pub fn with_accounts(self, accounts: Option<&Arc<dyn Accounts>>, stranger: Stranger) -> ServerHandshake {
+        ServerHandshake { accounts: accounts.cloned(), stranger: Some(stranger), ..self }
     }
 
     /// Under TLS: proofs between nodes are good for this connection only.
@@ -137,7 +164,10 @@ impl ServerHandshake {
     pub fn on_frame(&mut self, kind: Kind, payload: &[u8], room: impl FnOnce() -> Room) -> Step {
         match (kind, self.hello.take()) {
             (Kind::Hello, None) => self.on_hello(payload, room),
-            (Kind::Proof, Some((hello, version))) => self.on_proof(payload, hello, version),
+            (Kind::Proof, Some((hello, version))) if self.login.is_none() => self.on_proof(payload, hello, version),
+            (Kind::Login, None) => self.on_login(payload),
+            (Kind::Claim, Some(hello)) => self.on_claim(payload, hello),
+            (Kind::Password, Some((hello, version))) => self.on_password(payload, hello, version),
             (kind, _) => self.refuse(Refusal::Malformed, format!("{kind:?} does not belong here in the handshake")),
         }
     }
@@ -182,14 +212,15 @@ impl ServerHandshake {
             };
             return self.refuse(Refusal::Cluster, text);
         }
-        if self.side.secret.is_some() && !hello.has_secret {
+        if self.login.is_some() {
+            // The account is proved in the place of a secret.
+        } else if self.side.secret.is_some() && !hello.has_secret {
             return self.refuse(
                 Refusal::Credentials,
-                "this server asks for a shared secret, and the client has none; give it the server's secret file"
+                "this server asks for a shared secret, and the client has none; give it the server's secret file, or a user and a password"
                     .into(),
             );
-        }
-        if self.side.secret.is_none() && !self.side.certified {
+        } else if self.side.secret.is_none() && !self.side.certified {
             return self.refuse(Refusal::Credentials, "this server asks for a client certificate".into());
         }
         match room() {
@@ -208,10 +239,14 @@ impl ServerHandshake {
             cluster,
             incarnation: self.side.identity.incarnation,
             nonce: self.side.nonce,
-            wants_secret: self.side.secret.is_some(),
+            wants_secret: self.side.secret.is_some() && self.login.is_none(),
         };
         self.hello = Some((hello, version));
-        Step::Send(self.transcript.say(Kind::Challenge, |out| challenge.encode(out)))
+        let mut frames = self.transcript.say(Kind::Challenge, |out| challenge.encode(out));
+        match self.salts(&mut frames) {
+            Ok(()) => Step::Send(frames),
+            Err(denied) => denied,
+        }
     }
 
     fn on_proof(&mut self, payload: &[u8], hello: Hello, version: u16) -> Step {
@@ -221,7 +256,8 @@ impl ServerHandshake {
         };
         let mut answer = None;
         if let Some(secret) = &self.side.secret {
-            if !proof.is_some_and(|proof| self.transcript.verify(secret, BY_CLIENT, &proof)) {
+            let known = |secret: &&[u8]| proof.is_some_and(|proof| self.transcript.verify(secret, BY_CLIENT, &proof));
+            let Some(secret) = secret.accepted().find(known) else {
                 let text = match hello.role {
                     Role::Client => "the secret is wrong: client and server must use the same secret file".into(),
                     Role::Node => format!(
@@ -230,12 +266,16 @@ impl ServerHandshake {
                     ),
                 };
                 return self.refuse(Refusal::Credentials, text);
-            }
+            };
             self.transcript.add(Kind::Proof, payload);
             answer = Some(self.transcript.prove(secret, BY_SERVER));
         }
+        self.welcome(answer, hello, version, None)
+    }
+
+    fn welcome(&self, proof: Option<[u8; PROOF]>, hello: Hello, version: u16, granted: Option<Granted>) -> Step {
         let welcome = Welcome {
-            proof: answer,
+            proof,
             connection: self.limits.connection,
             max_payload: self.limits.max_payload,
             max_requests: self.limits.max_requests,
@@ -244,6 +284,7 @@ impl ServerHandshake {
             last: Some(message(Kind::Welcome, |out| welcome.encode(out))),
             peer: Identity { role: hello.role, cluster: hello.cluster, incarnation: 0, version, name: hello.name },
             limits: self.limits,
+            granted,
         }
     }
 
@@ -260,11 +301,21 @@ pub struct ClientHandshake {
     transcript: Transcript,
     challenge: Option<Challenge>,
     proved: bool,
+    login: Option<ClientLogin>,
 }
 
 impl ClientHandshake {
     pub fn new(side: Side) -> ClientHandshake {
-        ClientHandshake { side, transcript: Transcript::default(), challenge: None, proved: false }
+        ClientHandshake { side, transcript: Transcript::default(), challenge: None, proved: false, login: None }
+    }
+
+    /// Shows an account in the place of a secret.
+    pub fn with_account(mut self, account: Option<&Account>) -> ClientHandshake {
+        self.login = account.map(|account| ClientLogin::new(account.clone()));
+        if self.login.is_some() {
+            self.side.secret = None;
+        }
+        self
     }
 
     /// See [`ServerHandshake::bind`].
@@ -272,8 +323,9 @@ impl ClientHandshake {
         self.transcript.binding = binding;
     }
 
-    /// The first frame.
+    /// The first frame, or two.
     pub fn hello(&mut self) -> Vec<u8> {
+        let mut frames = self.log_in();
         let hello = Hello {
             oldest: self.side.versions.0,
             newest: self.side.versions.1,
@@ -283,7 +335,8 @@ impl ClientHandshake {
             has_secret: self.side.secret.is_some(),
             name: self.side.identity.name.clone(),
         };
-        self.transcript.say(Kind::Hello, |out| hello.encode(out))
+        frames.extend_from_slice(&self.transcript.say(Kind::Hello, |out| hello.encode(out)));
+        frames
     }
 
     pub fn on_frame(&mut self, kind: Kind, payload: &[u8]) -> Step {
@@ -294,6 +347,9 @@ impl ClientHandshake {
                 Ok(challenge) => self.on_challenge(payload, challenge),
                 Err(e) => violation(e),
             },
+            Kind::Denied if self.login.is_some() => Denied::decode(payload).map_or_else(violation, Step::DeniedBy),
+            Kind::Salts if self.challenge.is_some() => self.on_salts(payload),
+            Kind::Known if self.challenge.is_some() => self.on_known(payload),
             Kind::Welcome if self.proved => match Welcome::decode(payload) {
                 Ok(welcome) => self.on_welcome(&welcome),
                 Err(e) => violation(e),
@@ -313,6 +369,12 @@ impl ClientHandshake {
         if expected != [0; 16] && challenge.cluster != expected && !joining {
             return Step::Violation(format!("the server belongs to cluster {}", hexadecimal(&challenge.cluster)));
         }
+        if self.login.is_some() {
+            // The server's proof follows.
+            self.transcript.add(Kind::Challenge, payload);
+            self.challenge = Some(challenge);
+            return Step::Wait;
+        }
         // Only a certificate can stand in for a proof that the server does not want to give.
         if !challenge.wants_secret && !self.side.certified {
             return Step::Untrusted;
@@ -322,7 +384,7 @@ impl ClientHandshake {
         if challenge.wants_secret && secret.is_none() {
             return Step::Violation("the server asks for a secret that was not offered".into());
         }
-        let proof = Proof { proof: secret.map(|secret| self.transcript.prove(secret, BY_CLIENT)) };
+        let proof = Proof { proof: secret.map(|secret| self.transcript.prove(secret.bytes(), BY_CLIENT)) };
         self.challenge = Some(challenge);
         self.proved = true;
         Step::Send(self.transcript.say(Kind::Proof, |out| proof.encode(out)))
@@ -333,7 +395,7 @@ impl ClientHandshake {
         let Some(challenge) = &self.challenge else { return Step::Violation("a welcome without a challenge".into()) };
         if challenge.wants_secret
             && let Some(secret) = &self.side.secret
-            && !welcome.proof.is_some_and(|proof| self.transcript.verify(secret, BY_SERVER, &proof))
+            && !welcome.proof.is_some_and(|proof| self.transcript.verify(secret.bytes(), BY_SERVER, &proof))
         {
             return Step::Untrusted;
         }
@@ -351,6 +413,7 @@ impl ClientHandshake {
                 max_payload: welcome.max_payload,
                 max_requests: welcome.max_requests,
             },
+            granted: None,
         }
     }
 }
@@ -373,198 +436,4 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use rauk_wire::frame::{Parsed, parse};
-
-    fn side(role: Role, secret: Option<&str>) -> Side {
-        let (role_number, cluster) = (role as u8, if role == Role::Node { [7; 16] } else { [0; 16] });
-        Side {
-            identity: Identity { role, cluster, incarnation: 3, version: 5, name: "test".into() },
-            versions: (4, 5),
-            secret: secret.map(|s| Secret::new(s).unwrap()),
-            accepts: None,
-            certified: false,
-            certificate_suffices: false,
-            nonce: [role_number; NONCE],
-        }
-    }
-
-    fn read(frame: &[u8]) -> (Kind, &[u8]) {
-        match parse(frame) {
-            Ok(Parsed::Whole(header, total)) if total == frame.len() => (header.kind, &frame[frame::HEADER..]),
-            _ => panic!("not a whole frame"),
-        }
-    }
-
-    /// Talks until one side has an end; gives the client's last step and the server's.
-    fn talk(client: Side, server: Side, mut meddle: impl FnMut(&mut Vec<u8>)) -> (Step, Step) {
-        let mut client = ClientHandshake::new(client);
-        let mut server = ServerHandshake::new(server, 9, 100);
-        let mut frame = client.hello();
-        loop {
-            let (kind, payload) = read(&frame);
-            let step = server.on_frame(kind, payload, || Room::Free);
-            let (last, mut frame_back) = match step {
-                Step::Send(frame) => (None, frame),
-                Step::Refuse(frame, refused) => (Some(Step::Refuse(Vec::new(), refused)), frame),
-                Step::Done { last, peer, limits } => {
-                    (Some(Step::Done { last: None, peer, limits }), last.expect("a welcome"))
-                }
-                other => panic!("{other:?}"),
-            };
-            meddle(&mut frame_back);
-            let (kind, payload) = read(&frame_back);
-            match (client.on_frame(kind, payload), last) {
-                (Step::Send(next), None) => frame = next,
-                (step, last) => return (step, last.unwrap_or(Step::Untrusted)),
-            }
-        }
-    }
-
-    const SECRET: &str = "0123456789abcdef";
-
-    fn refusal(step: &Step) -> Option<(Refusal, &str)> {
-        match step {
-            Step::RefusedBy(refused) => Some((refused.reason, &refused.message)),
-            _ => None,
-        }
-    }
-
-    #[test]
-    fn both_know_the_secret() {
-        let (client, server) = talk(side(Role::Client, Some(SECRET)), side(Role::Node, Some(SECRET)), |_| {});
-        let Step::Done { peer, limits, .. } = client else { panic!("{client:?}") };
-        assert_eq!((peer.cluster, peer.incarnation, peer.version), ([7; 16], 3, 5));
-        assert_eq!((limits.connection, limits.max_requests), (9, 100));
-        let Step::Done { peer, .. } = server else { panic!("{server:?}") };
-        assert_eq!((peer.role, peer.name.as_str(), peer.version), (Role::Client, "test", 5));
-    }
-
-    #[test]
-    fn older_peers_are_let_in_and_much_older_ones_are_told() {
-        for (versions, agreed) in [((3, 4), Some(4)), ((5, 6), Some(5)), ((2, 3), None), ((6, 7), None)] {
-            let mut old = side(Role::Client, Some(SECRET));
-            old.versions = versions;
-            let (client, _) = talk(old, side(Role::Node, Some(SECRET)), |_| {});
-            match agreed {
-                Some(version) => assert!(matches!(client, Step::Done { peer, .. } if peer.version == version)),
-                None => {
-                    let (reason, message) = refusal(&client).expect("refused");
-                    assert_eq!(reason, Refusal::Version);
-                    assert!(message.contains("4 to 5"), "{message}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn wrong_and_missing_secrets_are_refused() {
-        let server = || side(Role::Node, Some(SECRET));
-        let (client, _) = talk(side(Role::Client, Some("0123456789abcdeF")), server(), |_| {});
-        assert_eq!(refusal(&client).unwrap().0, Refusal::Credentials);
-        assert!(refusal(&client).unwrap().1.contains("the secret is wrong"));
-        let (client, _) = talk(side(Role::Client, None), server(), |_| {});
-        assert_eq!(refusal(&client).unwrap().0, Refusal::Credentials);
-        let mut other = side(Role::Client, Some(SECRET));
-        other.identity.cluster = [8; 16];
-        let (client, _) = talk(other, server(), |_| {});
-        assert_eq!(refusal(&client).unwrap().0, Refusal::Cluster);
-    }
-
-    #[test]
-    fn a_server_that_does_not_know_the_secret_is_noticed() {
-        // It lets everybody in, and says so.
-        let mut open = side(Role::Node, None);
-        open.certified = true;
-        let (client, _) = talk(side(Role::Client, Some(SECRET)), open.clone(), |_| {});
-        assert!(matches!(client, Step::Untrusted), "{client:?}");
-        let (client, _) = talk(side(Role::Client, None), open.clone(), |_| {});
-        assert!(matches!(client, Step::Untrusted), "{client:?}");
-        // Its welcome is made up.
-        let (client, _) = talk(side(Role::Client, Some(SECRET)), side(Role::Node, Some(SECRET)), |frame| {
-            let (kind, payload) = read(frame);
-            if kind == Kind::Welcome {
-                let mut welcome = Welcome::decode(payload).unwrap();
-                welcome.proof.as_mut().unwrap()[0] ^= 1;
-                *frame = message(Kind::Welcome, |out| welcome.encode(out));
-            }
-        });
-        assert!(matches!(client, Step::Untrusted), "{client:?}");
-        // A certificate on both sides is enough.
-        let mut certified = side(Role::Client, None);
-        certified.certified = true;
-        assert!(matches!(talk(certified, open, |_| {}).0, Step::Done { .. }));
-    }
-
-    #[test]
-    fn what_was_said_before_cannot_be_changed() {
-        let (client, _) = talk(side(Role::Client, Some(SECRET)), side(Role::Node, Some(SECRET)), |frame| {
-            let (kind, payload) = read(frame);
-            if kind == Kind::Challenge {
-                let mut challenge = Challenge::decode(payload).unwrap();
-                challenge.version = 4;
-                *frame = message(Kind::Challenge, |out| challenge.encode(out));
-            }
-        });
-        assert_eq!(refusal(&client).unwrap().0, Refusal::Credentials, "the proofs are over different transcripts");
-    }
-
-    /// Somebody in between has a TLS connection to each side, and hands the frames on.
-    #[test]
-    fn a_proof_is_good_for_one_connection_only() {
-        for (first, second, is_good) in [(7, 7, true), (7, 8, false)] {
-            let mut client = ClientHandshake::new(side(Role::Node, Some(SECRET)));
-            let mut server = ServerHandshake::new(side(Role::Node, Some(SECRET)), 9, 100);
-            client.bind(Some([first; BINDING]));
-            server.bind(Some([second; BINDING]));
-            let hello = client.hello();
-            let Step::Send(challenge) = server.on_frame(Kind::Hello, read(&hello).1, || Room::Free) else { panic!() };
-            let Step::Send(proof) = client.on_frame(Kind::Challenge, read(&challenge).1) else { panic!() };
-            match server.on_frame(Kind::Proof, read(&proof).1, || Room::Free) {
-                Step::Done { .. } => assert!(is_good),
-                Step::Refuse(_, refused) => assert!(!is_good && refused.reason == Refusal::Credentials),
-                step => panic!("{step:?}"),
-            }
-        }
-    }
-
-    /// A node with a certificate proves no secret; one without must.
-    #[test]
-    fn a_certificate_takes_the_place_of_the_secret() {
-        let server = |certified| Side { certified, certificate_suffices: true, ..side(Role::Node, Some(SECRET)) };
-        let certified = Side { certified: true, ..side(Role::Node, None) };
-        assert!(matches!(talk(certified.clone(), server(true), |_| {}).0, Step::Done { .. }));
-        assert_eq!(refusal(&talk(certified, server(false), |_| {}).0).unwrap().0, Refusal::Credentials);
-        assert!(matches!(talk(side(Role::Node, Some(SECRET)), server(false), |_| {}).0, Step::Done { .. }));
-    }
-
-    #[test]
-    fn a_proof_is_not_good_for_the_other_role() {
-        let mut transcript = Transcript::default();
-        transcript.add(Kind::Hello, b"hello");
-        let secret = Secret::new(SECRET).unwrap();
-        let proof = transcript.prove(&secret, BY_CLIENT);
-        assert!(transcript.verify(&secret, BY_CLIENT, &proof));
-        assert!(!transcript.verify(&secret, BY_SERVER, &proof));
-    }
-
-    #[test]
-    fn out_of_order_is_refused() {
-        let mut server = ServerHandshake::new(side(Role::Node, Some(SECRET)), 1, 1);
-        assert!(matches!(server.on_frame(Kind::Proof, &[], || Room::Free), Step::Refuse(..)));
-        let mut server = ServerHandshake::new(side(Role::Node, Some(SECRET)), 1, 1);
-        assert!(matches!(server.on_frame(Kind::Hello, b"nonsense", || Room::Free), Step::Refuse(..)));
-        let mut client = ClientHandshake::new(side(Role::Client, Some(SECRET)));
-        client.hello();
-        assert!(matches!(client.on_frame(Kind::Welcome, &[]), Step::Violation(_)));
-        for (room, reason) in [(Room::Full, Refusal::TooManyConnections), (Room::Stopping, Refusal::ShuttingDown)] {
-            let mut server = ServerHandshake::new(side(Role::Node, Some(SECRET)), 1, 1);
-            let hello = ClientHandshake::new(side(Role::Client, Some(SECRET))).hello();
-            let Step::Refuse(_, refused) = server.on_frame(Kind::Hello, &hello[frame::HEADER..], || room) else {
-                panic!("not refused")
-            };
-            assert_eq!(refused.reason, reason);
-        }
-    }
-}
+mod tests;

@@ -16,6 +16,7 @@
 //! | `stream`, `buffers` | a socket, plain or under TLS; buffers that were sent, for the next frames |
 //! | [`security`] | TLS, shared secrets |
 //! | [`certificates`] | a cluster's authority, certificates of nodes, their TLS |
+//! | [`login`] | the login of an account in the handshake |
 //! | `handshake` | the handshake's state machine: pure, nonces passed in |
 //! | [`statistics`] | counters for the operator |
 
@@ -25,6 +26,7 @@ pub mod certificates;
 pub mod error;
 mod handshake;
 pub mod link;
+pub mod login;
 pub mod peers;
 mod receive;
 pub mod security;
@@ -37,6 +39,7 @@ pub mod transporter;
 pub use certificates::{Authority, Clock, Name, NodeCertificate, NodeKey, NodeTls};
 pub use error::{CloseReason, TransportError};
 pub use link::{Link, Urgency};
+pub use login::{Account, Accounts, Denied, Granted, Stored, Stranger};
 pub use peers::{PeerHandler, Peers};
 pub use receive::round::together;
 pub use security::{Secret, Security, Tls, TlsFiles};

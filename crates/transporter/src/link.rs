@@ -11,6 +11,7 @@
 //! tasks and tells the handler, once, after the last frame.
 
 use crate::handshake::Limits;
+use crate::login::Granted;
 use crate::receive::Command;
 use crate::receive::round;
 use crate::send::Sending;
@@ -66,6 +67,8 @@ pub struct Link {
     pub(crate) received: ReceiveCounts,
     /// Who the peer's certificate names.
     certified: Option<Name>,
+    /// What the account of the peer was given.
+    pub(crate) granted: OnceLock<Granted>,
     data: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -110,6 +113,7 @@ impl Link {
             paused: AtomicBool::new(false),
             received: ReceiveCounts::default(),
             certified,
+            granted: OnceLock::new(),
             data: OnceLock::new(),
         });
         link.set_place(Place { set, token: None });
@@ -254,6 +258,16 @@ impl Link {
     /// Requests that the server reads before it has answered the first of them.
     pub fn max_requests(&self) -> u32 {
         self.limits.max_requests
+    }
+
+    /// What the account was given that the peer has shown. `None`: it has proved the secret, or shown a certificate.
+    pub fn granted(&self) -> Option<&Granted> {
+        self.granted.get()
+    }
+
+    /// Bytes that were read from it.
+    pub fn received_bytes(&self) -> u64 {
+        self.received.bytes.load(Relaxed)
     }
 
     pub(crate) fn place(&self) -> Place {

@@ -23,7 +23,11 @@ const LONGEST: usize = 1024;
 
 /// A shared secret: 16 to 1 024 bytes. Never printed.
 #[derive(Clone)]
-pub struct Secret(Vec<u8>);
+pub struct Secret {
+    bytes: Vec<u8>,
+    /// What a listener takes as well.
+    earlier: Option<Vec<u8>>,
+}
 
 impl std::fmt::Debug for Secret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -41,7 +45,12 @@ impl Secret {
                 bytes.len()
             ));
         }
-        Ok(Secret(bytes))
+        Ok(Secret { bytes, earlier: None })
+    }
+
+    /// For a listener: whoever knows `earlier` is let in, too. Programs that were given a secret before it was changed.
+    pub fn or(self, earlier: Secret) -> Secret {
+        Secret { earlier: Some(earlier.bytes), ..self }
     }
 
     /// Reads a file (white space around it is left out).
@@ -55,31 +64,45 @@ impl Secret {
     /// Reads the file, or makes it with 256 random bits (in hexadecimal, mode 0600) when it is not there.
     pub fn from_file_or_new(path: &Path) -> Result<Secret, TransportError> {
         if !path.exists() {
-            let mut random = [0u8; 32];
-            fill_random(&mut random);
-            let text: String = random.iter().map(|b| format!("{b:02x}")).collect();
-            let part = path.with_extension("part");
-            let made = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .open(&part)
-                .and_then(|mut file| {
-                    file.write_all(text.as_bytes())?;
-                    file.write_all(b"\n")?;
-                    file.sync_all()
-                })
-                .and_then(|()| std::fs::rename(&part, path));
-            if let Err(e) = made {
-                return configuration(format!("cannot make the secret file {}: {e}", path.display()));
-            }
+            Secret::random().store(path)?;
         }
         Secret::from_file(path)
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.0
+    /// 256 random bits, in hexadecimal.
+    pub fn random() -> Secret {
+        let mut random = [0u8; 32];
+        fill_random(&mut random);
+        let text: String = random.iter().map(|b| format!("{b:02x}")).collect();
+        Secret { bytes: text.into_bytes(), earlier: None }
+    }
+
+    /// Writes a file that only its owner may read; on disk when it returns.
+    pub fn store(&self, path: &Path) -> Result<(), TransportError> {
+        let part = path.with_extension("part");
+        let made = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&part)
+            .and_then(|mut file| {
+                file.write_all(&self.bytes)?;
+                file.write_all(b"\n")?;
+                file.sync_all()
+            })
+            .and_then(|()| std::fs::rename(&part, path));
+        made.or_else(|e| configuration(format!("cannot make the secret file {}: {e}", path.display())))
+    }
+
+    /// For who keeps it in a safe place: it is not to be shown or logged.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// What a listener takes.
+    pub(crate) fn accepted(&self) -> impl Iterator<Item = &[u8]> {
+        std::iter::once(self.bytes.as_slice()).chain(self.earlier.as_deref())
     }
 }
 

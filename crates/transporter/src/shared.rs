@@ -1,6 +1,7 @@
 //! What all threads of a transporter share.
 
 use crate::buffers::Buffers;
+use crate::login::{Account, Accounts};
 use crate::receive::role::Role as ReceiverRole;
 use crate::receive::{ReceiveSet, Receiver};
 use crate::send::thread::SendThread;
@@ -9,9 +10,9 @@ use crate::{Handler, Identity, Link, LinkStatistics, Options};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Handshakes under way at a time; whoever comes on top is turned away unread.
@@ -20,6 +21,10 @@ const MOST_HALF_OPEN: usize = 1024;
 pub(crate) struct Shared {
     pub options: Options,
     identity: Mutex<Identity>,
+    /// Who knows the accounts that are let in.
+    pub accounts: OnceLock<Arc<dyn Accounts>>,
+    /// What this side shows in the place of a secret.
+    pub account: OnceLock<Account>,
     pub handler: Arc<dyn Handler>,
     pub buffers: Buffers,
     pub sets: Vec<Arc<ReceiveSet>>,
@@ -64,6 +69,8 @@ impl Shared {
             longest_wait: AtomicU64::new(nanos(options.longest_wait)),
             options,
             identity: Mutex::new(identity),
+            accounts: OnceLock::new(),
+            account: OnceLock::new(),
             handler,
             buffers: Buffers::default(),
             sets,

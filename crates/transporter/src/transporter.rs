@@ -1,5 +1,6 @@
 //! The door: options, listening, connecting, receiving.
 
+use crate::login::{Account, Accounts};
 use crate::receive::opening::{Opening, Slot};
 use crate::receive::{Command, role};
 use crate::shared::Shared;
@@ -174,6 +175,18 @@ impl Transporter {
             Some(role) => role.receive_until(&self.shared, poll),
             None => role::wait(poll),
         }
+    }
+
+    /// Lets in accounts as well; once, before [`Transporter::listen`].
+    pub fn set_accounts(&self, accounts: Arc<dyn Accounts>) {
+        // The first counts.
+        let _ = self.shared.accounts.set(accounts);
+    }
+
+    /// Connections show this account in the place of a secret; once, before the first.
+    pub fn set_account(&self, account: Account) {
+        // The first counts.
+        let _ = self.shared.account.set(account);
     }
 
     /// This node has become a member of a cluster: handshakes from now on say so. Links that are open stay.

@@ -24,6 +24,7 @@ pub mod key;
 pub mod layout;
 pub mod members;
 pub mod partitioning;
+pub mod password;
 pub mod result;
 pub mod row;
 pub mod schema;

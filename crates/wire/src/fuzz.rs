@@ -4,6 +4,7 @@ use crate::batch::Batch;
 use crate::definition::{self, CreateDatabase, CreateTable, Definition, DropTable, TableName};
 use crate::frame::{self, Parsed};
 use crate::hello::{Challenge, Hello, Proof, Refused, Welcome};
+use crate::login::{Claim, Denied, Known, Login, Password, Salts};
 use crate::read::Reader;
 use crate::scan::{self, PageReader, PageRow, Scan};
 use crate::{AnswerReader, BatchBuilder, Expression, Failure, Filter, Kind, Outcome, Values, WireError};
@@ -45,6 +46,12 @@ pub fn read_payload(kind: Kind, payload: &[u8]) -> Result<(), WireError> {
         Kind::Proof => again(payload, Proof::decode, Proof::encode),
         Kind::Welcome => again(payload, Welcome::decode, Welcome::encode),
         Kind::Refused => again(payload, Refused::decode, Refused::encode),
+        Kind::Login => again(payload, Login::decode, Login::encode),
+        Kind::Salts => again(payload, Salts::decode, Salts::encode),
+        Kind::Claim => again(payload, Claim::decode, Claim::encode),
+        Kind::Known => again(payload, Known::decode, Known::encode),
+        Kind::Password => again(payload, Password::decode, Password::encode),
+        Kind::Denied => again(payload, Denied::decode, Denied::encode),
         Kind::Ping | Kind::Pong | Kind::Member | Kind::Raft | Kind::RaftAnswer => Ok(()),
         Kind::Goodbye | Kind::Failed => again(payload, Failure::decode, Failure::encode),
         Kind::OpenTable => again(payload, definition::decode::<TableName>, definition::encode),

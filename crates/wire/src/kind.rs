@@ -15,6 +15,13 @@ pub enum Kind {
     Pong = 7,
     /// The sender will close; payload is a [`crate::Failure`]. Requests without an answer have an unknown outcome.
     Goodbye = 8,
+    // Handshake with an account; see [`crate::login`].
+    Login = 10,
+    Salts = 11,
+    Claim = 12,
+    Known = 13,
+    Password = 14,
+    Denied = 15,
 
     /// → `Definition`
     OpenTable = 16,
@@ -63,6 +70,12 @@ impl Kind {
         Kind::Ping,
         Kind::Pong,
         Kind::Goodbye,
+        Kind::Login,
+        Kind::Salts,
+        Kind::Claim,
+        Kind::Known,
+        Kind::Password,
+        Kind::Denied,
         Kind::OpenTable,
         Kind::Definition,
         Kind::CreateTable,
@@ -95,7 +108,7 @@ impl Kind {
 
     /// Signals that both sides understand before they have agreed on a version.
     pub const fn is_handshake(self) -> bool {
-        (self as u16) < Kind::Ping as u16
+        (self as u16) < Kind::Ping as u16 || Kind::Login as u16 <= self as u16 && self as u16 <= Kind::Denied as u16
     }
 }
 

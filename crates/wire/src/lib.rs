@@ -30,6 +30,7 @@ pub mod frame;
 pub mod fuzz;
 pub mod hello;
 pub mod kind;
+pub mod login;
 pub mod read;
 pub mod scan;
 pub mod value;

@@ -7,6 +7,7 @@
 #[cfg(feature = "embedded")]
 pub(crate) mod local;
 pub(crate) mod remote;
+mod sweep;
 mod waiting;
 
 use crate::Error;
@@ -113,10 +114,10 @@ impl Channel {
 }
 
 impl Line {
-    /// Which of the server's lives, as this client counts them, the line goes to: definitions of another are opened again.
+    /// Grows when a server has started again: definitions of an earlier epoch are opened again.
     pub fn epoch(&self) -> u64 {
         match self {
-            Line::Remote(connection) => connection.epoch,
+            Line::Remote(connection) => connection.epoch(),
             #[cfg(feature = "embedded")]
             Line::Local(_) => 0,
         }

@@ -5,9 +5,16 @@
 //!
 //! A connection that has ended, or whose server has said goodbye, is replaced on its next use: whoever comes first begins, all others wait for the same attempt, with growing pauses
 //! in between. Requests that were in flight are lost: those with a lasting effect have an unknown outcome, all others may be tried again.
+//!
+//! A client with several addresses takes them for nodes of one cluster. Its first connection goes to one of them at random, so that clients spread; each further connection of it begins
+//! one address further on. An attempt goes through all addresses, and begins behind the one that was lost. The cluster that was met first is the only one that is taken from then on: each handshake
+//! names it. Definitions are the cluster's, so those that one node has given are good for the others; only a node that has started again (at the same address, with another incarnation) makes all be
+//! opened again, since a node alone may then have an older directory.
 
+use super::sweep::watch;
 use super::waiting::{Lost, Waiting};
 use super::{Ask, CallError, Effect};
+use crate::address::Address;
 use crate::blocking;
 use crate::options::{Options, RetryPolicy};
 use crate::timer;
@@ -23,9 +30,9 @@ use rauk_wire::hello::Role;
 use rauk_wire::{Failure, Frame, Header, Kind, PROTOCOL};
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 /// What links and client have in common.
@@ -35,27 +42,35 @@ struct Seen {
     timestamp: AtomicU64,
     /// The newest version of the catalog.
     schema: AtomicU32,
-    /// The server's incarnation, and how many there were.
-    life: Mutex<(u64, u64)>,
+    /// How often a server was found to have started again.
+    epoch: AtomicU64,
 }
 
 /// A link's state, kept with it.
-struct Session {
-    waiting: Waiting,
+pub(super) struct Session {
+    pub waiting: Waiting,
     /// The server has said that it will close: new requests go elsewhere.
     goodbye: AtomicBool,
     /// Why this client ended it.
     given_up: OnceLock<String>,
     /// A sweep for requests that wait too long is under way.
-    sweeping: AtomicBool,
+    pub sweeping: AtomicBool,
 }
 
 struct Receiver {
     seen: Arc<Seen>,
 }
 
-fn session_of(link: &Link) -> Option<&Session> {
+pub(super) fn session_of(link: &Link) -> Option<&Session> {
     link.data()?.downcast_ref()
+}
+
+/// Ends a link for a reason that its requests are to be told.
+pub(super) fn give_up(link: &Link, session: &Session, why: &str) {
+    tracing::warn!(server = %link.peer(), why, "the connection is given up");
+    // Only the first reason counts.
+    let _ = session.given_up.set(why.to_owned());
+    link.close(CloseReason::Protocol(why.to_owned()));
 }
 
 impl Handler for Receiver {
@@ -105,19 +120,33 @@ impl Handler for Receiver {
 
 pub(crate) struct Remote {
     transporter: Arc<Transporter>,
-    address: String,
+    servers: Vec<Server>,
     security: Security,
     connect_timeout: Duration,
     retry: RetryPolicy,
     urgency: Urgency,
     seen: Arc<Seen>,
-    slots: Vec<Mutex<Slot>>,
+    slots: Vec<Slot>,
+}
+
+struct Server {
+    address: String,
+    /// Of the start that was met last; 0: none was.
+    incarnation: AtomicU64,
+}
+
+/// A connection's place.
+#[derive(Default)]
+struct Slot {
+    state: Mutex<State>,
+    /// The server that the next attempt begins with.
+    next: AtomicUsize,
 }
 
 type Attempt = Shared<BoxFuture<'static, Result<Arc<Connection>, Error>>>;
 
 #[derive(Default)]
-enum Slot {
+enum State {
     /// Never used, or lost.
     #[default]
     Closed,
@@ -132,8 +161,8 @@ pub(crate) fn jittered(pause: Duration) -> Duration {
 
 impl Remote {
     /// Starts a transporter; the first connection is made by [`Remote::connect_first`].
-    pub fn new(address: &str, options: &Options) -> Result<Arc<Remote>, Error> {
-        let seen = Arc::new(Seen::default());
+    pub fn new(address: Address, options: &Options) -> Result<Arc<Remote>, Error> {
+        let seen = Arc::new(Seen { epoch: AtomicU64::new(1), ..Seen::default() });
         let transporter = Transporter::start(
             rauk_transporter::Options {
                 receive_threads: 0,
@@ -147,87 +176,121 @@ impl Remote {
                 cluster: [0; 16],
                 incarnation: 0,
                 version: PROTOCOL,
-                name: options.name.clone(),
+                name: address.name.unwrap_or_else(|| options.name.clone()),
             },
             Arc::new(Receiver { seen: seen.clone() }),
         )?;
+        if let Some(account) = address.account.as_ref().or(options.account.as_ref()) {
+            transporter.set_account(rauk_transporter::Account::new(&*account.user, &*account.password)?);
+        }
+        let count = address.servers.len();
+        let first = SmallRng::from_os_rng().random_range(0..count);
+        let slot = |number| Slot { next: AtomicUsize::new((first + number) % count), ..Slot::default() };
+        let slots = address.connections.map_or(options.connections, usize::from).max(1);
+        let server = |address| Server { address, incarnation: AtomicU64::new(0) };
         Ok(Arc::new(Remote {
             transporter,
-            address: address.to_owned(),
-            security: options.security()?,
+            servers: address.servers.into_iter().map(server).collect(),
+            security: options.security(address.secret_file.as_deref())?,
             connect_timeout: options.connect_timeout,
             retry: options.retry.clone(),
             urgency: if options.force_send { Urgency::Force } else { Urgency::Adaptive },
             seen,
-            slots: (0..options.connections.max(1)).map(|_| Mutex::default()).collect(),
+            slots: (0..slots).map(slot).collect(),
         }))
     }
 
-    /// One attempt: a program that starts wants to hear at once that the address is wrong.
+    /// Each address once: a program that starts wants to hear at once that they are wrong.
     pub async fn connect_first(self: &Arc<Self>) -> Result<(), Error> {
-        let connection = self.connect().await?;
-        *self.slots[0].lock() = Slot::Open(connection);
+        let connection = self.connect(&self.slots[0]).await?;
+        // Another cluster behind one of the addresses is refused from here on.
+        self.transporter.set_cluster(connection.link.identity().cluster);
+        *self.slots[0].state.lock() = State::Open(connection);
         Ok(())
     }
 
-    fn slot(&self, turn: Option<u64>) -> &Mutex<Slot> {
-        let number = match self.slots.len() {
+    fn slot(&self, turn: Option<u64>) -> usize {
+        match self.slots.len() {
             1 => 0,
             many => turn.unwrap_or_else(thread_number) as usize % many,
-        };
-        &self.slots[number]
+        }
     }
 
     /// The connection of this turn, if it works.
     pub fn open(&self, turn: Option<u64>) -> Option<Arc<Connection>> {
-        match &*self.slot(turn).lock() {
-            Slot::Open(connection) if connection.is_usable() => Some(connection.clone()),
+        match &*self.slots[self.slot(turn)].state.lock() {
+            State::Open(connection) if connection.is_usable() => Some(connection.clone()),
             _ => None,
         }
     }
 
     /// Makes the connection of this turn again, or waits for who does so already.
     pub async fn reconnect(self: &Arc<Self>, turn: Option<u64>) -> Result<Arc<Connection>, Error> {
-        let slot = self.slot(turn);
+        let number = self.slot(turn);
+        let slot = &self.slots[number];
         blocking::receives_for(&Arc::downgrade(&self.transporter));
         let attempt = {
-            let mut slot = slot.lock();
-            match &*slot {
-                Slot::Open(connection) if connection.is_usable() => return Ok(connection.clone()),
-                Slot::Opening(attempt) => attempt.clone(),
+            let mut state = slot.state.lock();
+            match &*state {
+                State::Open(connection) if connection.is_usable() => return Ok(connection.clone()),
+                State::Opening(attempt) => attempt.clone(),
                 _ => {
-                    let attempt = persist(Arc::downgrade(self)).boxed().shared();
-                    *slot = Slot::Opening(attempt.clone());
+                    let attempt = persist(Arc::downgrade(self), number).boxed().shared();
+                    *state = State::Opening(attempt.clone());
                     attempt
                 }
             }
         };
         let result = attempt.clone().await;
-        let mut slot = slot.lock();
-        if matches!(&*slot, Slot::Opening(current) if current.ptr_eq(&attempt)) {
-            *slot = match &result {
-                Ok(connection) => Slot::Open(connection.clone()),
-                Err(_) => Slot::Closed,
+        let mut state = slot.state.lock();
+        if matches!(&*state, State::Opening(current) if current.ptr_eq(&attempt)) {
+            *state = match &result {
+                Ok(connection) => State::Open(connection.clone()),
+                Err(_) => State::Closed,
             };
         }
         result
     }
 
-    async fn connect(&self) -> Result<Arc<Connection>, Error> {
+    /// Goes through the servers once. Each has an equal part of the time that is left, so that one that does not answer leaves time for the others.
+    async fn connect(&self, slot: &Slot) -> Result<Arc<Connection>, Error> {
         blocking::receives_for(&Arc::downgrade(&self.transporter));
-        let link = self.transporter.connect(&self.address, &self.security, self.connect_timeout).await?;
-        let incarnation = link.identity().incarnation;
-        let epoch = {
-            let mut life = self.seen.life.lock();
-            if life.0 != incarnation {
-                *life = (incarnation, life.1 + 1);
+        let count = self.servers.len();
+        let first = slot.next.load(Ordering::Relaxed);
+        let until = Instant::now() + self.connect_timeout;
+        let mut refused = Vec::new();
+        for turn in 0..count {
+            let number = (first + turn) % count;
+            let left = until.saturating_duration_since(Instant::now()) / (count - turn) as u32;
+            match self.connect_to(&self.servers[number], left).await {
+                Ok(connection) => {
+                    slot.next.store((number + 1) % count, Ordering::Relaxed);
+                    return Ok(connection);
+                }
+                Err(error) if count == 1 => return Err(error),
+                // All nodes have the same accounts, and each would count the wrong password.
+                Err(error) if error.code == codes::ACCESS_DENIED => return Err(error),
+                Err(error) => {
+                    let server = &self.servers[number].address;
+                    tracing::info!(server, %error, "no connection to this server: the next one is tried");
+                    refused.push((server.as_str(), error));
+                }
             }
-            life.1
-        };
+        }
+        Err(none_of(&refused))
+    }
+
+    async fn connect_to(&self, server: &Server, timeout: Duration) -> Result<Arc<Connection>, Error> {
+        let link = self.transporter.connect(&server.address, &self.security, timeout).await?;
+        let incarnation = link.identity().incarnation;
+        let before = server.incarnation.swap(incarnation, Ordering::SeqCst);
+        if before != 0 && before != incarnation {
+            self.seen.epoch.fetch_add(1, Ordering::SeqCst);
+        }
         let connection = Connection {
             link,
-            epoch,
             urgency: self.urgency,
+            patience: (self.servers.len() > 1).then_some(self.connect_timeout),
             seen: self.seen.clone(),
             transporter: Arc::downgrade(&self.transporter),
         };
@@ -238,14 +301,21 @@ impl Remote {
     }
 }
 
+/// What is told when no server has let the client in. It is worth another attempt as long as one of the errors is temporary.
+fn none_of(refused: &[(&str, Error)]) -> Error {
+    let (_, first) = refused.iter().find(|(_, error)| error.is_temporary()).unwrap_or(&refused[0]);
+    let texts: Vec<String> = refused.iter().map(|(server, error)| format!("{server}: {error}")).collect();
+    Error::new(first.kind, first.code, format!("no server takes this client: {}", texts.join("; ")))
+}
+
 /// Tries to connect as often as the policy says. Ends early when the client is gone.
-async fn persist(remote: Weak<Remote>) -> Result<Arc<Connection>, Error> {
+async fn persist(remote: Weak<Remote>, slot: usize) -> Result<Arc<Connection>, Error> {
     let mut pause = Duration::ZERO;
     let mut attempt = 0;
     loop {
         let Some(remote) = remote.upgrade() else { return Err(Error::disconnected("the client is closed")) };
         attempt += 1;
-        let error = match remote.connect().await {
+        let error = match remote.connect(&remote.slots[slot]).await {
             Ok(connection) => return Ok(connection),
             Err(error) if !error.is_temporary() => return Err(error),
             Err(error) => error,
@@ -272,7 +342,7 @@ fn thread_number() -> u64 {
 impl Drop for Remote {
     fn drop(&mut self) {
         for slot in &self.slots {
-            if let Slot::Open(connection) = &*slot.lock() {
+            if let State::Open(connection) = &*slot.state.lock() {
                 connection.link.close(CloseReason::Here);
             }
         }
@@ -282,14 +352,19 @@ impl Drop for Remote {
 /// A link in use.
 pub(crate) struct Connection {
     link: Arc<Link>,
-    /// See [`super::Line::epoch`].
-    pub epoch: u64,
     urgency: Urgency,
+    /// How long the server may be silent while requests wait, where there is another to go to.
+    patience: Option<Duration>,
     seen: Arc<Seen>,
     transporter: Weak<Transporter>,
 }
 
 impl Connection {
+    /// See [`super::Line::epoch`].
+    pub fn epoch(&self) -> u64 {
+        self.seen.epoch.load(Ordering::SeqCst)
+    }
+
     fn session(&self) -> &Session {
         session_of(&self.link).expect("checked when the connection was made")
     }
@@ -299,10 +374,7 @@ impl Connection {
     }
 
     pub fn give_up(&self, why: &str) {
-        tracing::warn!(server = %self.link.peer(), why, "the connection is given up");
-        // Only the first reason counts.
-        let _ = self.session().given_up.set(why.to_owned());
-        self.link.close(CloseReason::Protocol(why.to_owned()));
+        give_up(&self.link, self.session(), why);
     }
 
     fn header(&self, kind: Kind, number: u64, transaction: u64, timeout: Duration) -> Header {
@@ -354,8 +426,8 @@ impl Connection {
         let payload = build(self.link.buffer());
         self.link.send(&self.header(ask.kind, number, ask.transaction, timeout), payload, self.urgency)?;
         pending.sent = true;
-        if until.is_some() {
-            watch(&self.link, session, timeout);
+        if until.is_some() || self.patience.is_some() {
+            watch(&self.link, session, timeout, self.patience);
         }
         Ok(pending)
     }
@@ -417,33 +489,5 @@ impl Connection {
             payload.extend_from_slice(&number.to_le_bytes());
             payload
         });
-    }
-}
-
-/// Looks from time to time for requests of a link that have waited too long, while there are any that could.
-struct Sweep {
-    link: Weak<Link>,
-    timeout: Duration,
-}
-
-/// Sees to it that a sweep is under way.
-fn watch(link: &Arc<Link>, session: &Session, timeout: Duration) {
-    // Whoever finds it set has put his request where that sweep, which clears it first, will find it.
-    if session.sweeping.load(Ordering::SeqCst) || session.sweeping.swap(true, Ordering::SeqCst) {
-        return;
-    }
-    let pause = (timeout / 8).clamp(Duration::from_millis(1), Duration::from_secs(1));
-    let sweep = Arc::new(Sweep { link: Arc::downgrade(link), timeout });
-    timer::wake_at(Instant::now() + pause, Waker::from(sweep));
-}
-
-impl Wake for Sweep {
-    fn wake(self: Arc<Self>) {
-        let Some(link) = self.link.upgrade() else { return };
-        let Some(session) = session_of(&link) else { return };
-        session.sweeping.store(false, Ordering::SeqCst);
-        if session.waiting.expire(Instant::now()) {
-            watch(&link, session, self.timeout);
-        }
     }
 }

@@ -171,13 +171,14 @@ impl Waiting {
         }
     }
 
-    /// Gives up what has waited too long; whether anything with a limit goes on waiting.
-    pub fn expire(&self, now: Instant) -> bool {
+    /// Gives up what has waited too long; whether anything goes on waiting, with a limit or, where `all`, without.
+    pub fn expire(&self, now: Instant, all: bool) -> bool {
         let mut more = false;
         for shard in &self.shards {
             let mut shard = shard.lock();
             let wakers = shard.lose(&Lost::TimedOut, |until| until.is_some_and(|until| until <= now));
-            more |= shard.places.iter().any(|place| matches!(place.state, State::Waiting { until: Some(_), .. }));
+            let waits = |place: &Place| matches!(place.state, State::Waiting { until, .. } if all || until.is_some());
+            more |= shard.places.iter().any(waits);
             drop(shard);
             wakers.into_iter().for_each(Waker::wake);
         }
@@ -266,10 +267,11 @@ mod tests {
         let short = waiting.begin(Some(now)).expect("open");
         let long = waiting.begin(Some(now + Duration::from_secs(9))).expect("open");
         let endless = waiting.begin(None).expect("open");
-        assert!(waiting.expire(now));
+        assert!(waiting.expire(now, false));
         assert_eq!(waiting.poll(short, &mut cx).map(Result::err), Poll::Ready(Some(Lost::TimedOut)));
         assert!(waiting.poll(long, &mut cx).is_pending());
-        assert!(!waiting.expire(now + Duration::from_secs(9)));
+        assert!(!waiting.expire(now + Duration::from_secs(9), false));
+        assert!(waiting.expire(now + Duration::from_secs(9), true));
         waiting.close("gone");
         let closed = Lost::Closed("gone".into());
         assert_eq!(waiting.poll(endless, &mut cx).map(Result::err), Poll::Ready(Some(closed.clone())));

@@ -12,7 +12,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 const SECRET: &[u8] = b"a secret that only these tests know";
@@ -31,6 +31,10 @@ impl Server {
     }
 
     pub fn start_at(directory: &Path, address: SocketAddr) -> Server {
+        Server::start_of([7; 16], directory, address)
+    }
+
+    pub fn start_of(cluster: [u8; 16], directory: &Path, address: SocketAddr) -> Server {
         static INCARNATION: AtomicU64 = AtomicU64::new(1);
         let config = Config { partitions: 4, segment_bytes: 1 << 20, ..Config::default() };
         let disk = rauk_log::RealDisk::open(directory).expect("a data directory");
@@ -39,7 +43,7 @@ impl Server {
         let service = Service::new(database.clone(), Limits::default());
         let identity = Identity {
             role: Role::Node,
-            cluster: [7; 16],
+            cluster,
             incarnation: INCARNATION.fetch_add(1, Ordering::SeqCst),
             version: rauk_wire::PROTOCOL,
             name: "server".into(),
@@ -115,7 +119,10 @@ pub struct Relay {
 }
 
 struct Shared {
-    server: SocketAddr,
+    /// `None`: clients find their connections closed.
+    server: Mutex<Option<SocketAddr>>,
+    /// Nothing passes any more, and nothing ends: as behind a machine that has lost its power.
+    frozen: AtomicBool,
     rule: Mutex<Option<Rule>>,
     sockets: Mutex<Vec<TcpStream>>,
     accepted: AtomicUsize,
@@ -127,7 +134,8 @@ impl Relay {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared {
-            server,
+            server: Mutex::new(Some(server)),
+            frozen: AtomicBool::new(false),
             rule: Mutex::new(None),
             sockets: Mutex::default(),
             accepted: AtomicUsize::new(0),
@@ -139,7 +147,8 @@ impl Relay {
                 let (Some(shared), Ok(client)) = (weak.upgrade(), client) else { return };
                 shared.accepted.fetch_add(1, Ordering::SeqCst);
                 // A server that is away: the client finds its connection closed.
-                let Ok(server) = TcpStream::connect(shared.server) else { continue };
+                let Some(server) = *shared.server.lock() else { continue };
+                let Ok(server) = TcpStream::connect(server) else { continue };
                 for (way, from, to) in [(Way::ToServer, &client, &server), (Way::ToClient, &server, &client)] {
                     let (from, to) = (from.try_clone().expect("a socket"), to.try_clone().expect("a socket"));
                     shared.sockets.lock().push(from.try_clone().expect("a socket"));
@@ -159,6 +168,16 @@ impl Relay {
     /// Whether what was asked for has happened.
     pub fn happened(&self) -> bool {
         self.shared.rule.lock().is_none()
+    }
+
+    /// Where new connections lead; those that are open end.
+    pub fn lead_to(&self, server: Option<SocketAddr>) {
+        *self.shared.server.lock() = server;
+        self.cut_all();
+    }
+
+    pub fn freeze(&self) {
+        self.shared.frozen.store(true, Ordering::SeqCst);
     }
 
     pub fn cut_all(&self) {
@@ -206,6 +225,9 @@ fn pass(way: Way, mut from: TcpStream, mut to: TcpStream, shared: &Shared) {
                 Parsed::Whole(header, length) => (header, length),
             };
             let frame: Vec<u8> = bytes.drain(..length).collect();
+            if shared.frozen.load(Ordering::SeqCst) {
+                continue;
+            }
             let fate = {
                 let mut rule = shared.rule.lock();
                 match *rule {

@@ -6,15 +6,13 @@
 use super::{NONCE, equal, random};
 use ::sha2::{Digest, Sha256};
 use parking_lot::Mutex;
+pub use rauk_types::password::MAX_PASSWORD;
+use rauk_types::password::{ALPHABET, DIGEST_CHARS, ROUNDS, sha256_crypt};
 use std::collections::HashMap;
 
 const SALT: usize = 20;
-const DIGEST_CHARS: usize = 43;
 const ROUND_UNIT: usize = 1000;
 const PREFIX: &[u8] = b"$A$";
-const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// Longest password in bytes that MySQL takes for this plugin.
-pub const MAX_PASSWORD: usize = 256;
 
 /// `$A$005$…` of a password with a fresh salt; the empty password is the empty string. Takes some milliseconds.
 pub fn hash(password: &[u8]) -> String {
@@ -24,7 +22,7 @@ pub fn hash(password: &[u8]) -> String {
     let salt = random::<SALT>().map(|byte| ALPHABET[usize::from(byte & 63)]);
     let mut text = String::from("$A$005$");
     text.push_str(std::str::from_utf8(&salt).expect("the alphabet is ASCII"));
-    text.push_str(std::str::from_utf8(&crypt(password, &salt, 5 * ROUND_UNIT)).expect("the alphabet is ASCII"));
+    text.push_str(std::str::from_utf8(&sha256_crypt(password, &salt, ROUNDS)).expect("the alphabet is ASCII"));
     text
 }
 
@@ -48,79 +46,7 @@ pub fn verify_password(stored: &[u8], password: &[u8]) -> bool {
         return false;
     }
     let Some((rounds, salt, digest)) = decode(stored) else { return false };
-    equal(&crypt(password, salt, rounds), digest)
-}
-
-/// SHA-256-crypt (Drepper), with MySQL's longer salt.
-fn crypt(password: &[u8], salt: &[u8], rounds: usize) -> [u8; DIGEST_CHARS] {
-    let b = Sha256::new().chain_update(password).chain_update(salt).chain_update(password).finalize();
-    let mut a = Sha256::new().chain_update(password).chain_update(salt);
-    for chunk in password.chunks(32) {
-        a.update(&b[..chunk.len()]);
-    }
-    let mut n = password.len();
-    while n > 0 {
-        if n & 1 == 1 {
-            a.update(b)
-        } else {
-            a.update(password)
-        }
-        n >>= 1;
-    }
-    let mut digest: [u8; 32] = a.finalize().into();
-
-    let mut dp = Sha256::new();
-    for _ in 0..password.len() {
-        dp.update(password);
-    }
-    let dp = dp.finalize();
-    let p: Vec<u8> = dp.iter().copied().cycle().take(password.len()).collect();
-    let mut ds = Sha256::new();
-    for _ in 0..16 + usize::from(digest[0]) {
-        ds.update(salt);
-    }
-    let ds = ds.finalize();
-    let s: Vec<u8> = ds.iter().copied().cycle().take(salt.len()).collect();
-
-    for round in 0..rounds {
-        let mut c = Sha256::new();
-        if round & 1 == 1 {
-            c.update(&p)
-        } else {
-            c.update(digest)
-        }
-        if round % 3 != 0 {
-            c.update(&s);
-        }
-        if round % 7 != 0 {
-            c.update(&p);
-        }
-        if round & 1 == 1 {
-            c.update(digest)
-        } else {
-            c.update(&p)
-        }
-        digest = c.finalize().into();
-    }
-
-    // Three bytes make four characters, in the order that the algorithm prescribes.
-    let mut out = [0; DIGEST_CHARS];
-    let mut at = 0;
-    let mut emit = |bytes: [u8; 3], chars: usize| {
-        let mut word = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
-        for _ in 0..chars {
-            out[at] = ALPHABET[(word & 63) as usize];
-            word >>= 6;
-            at += 1;
-        }
-    };
-    let (mut x, mut y, mut z) = (0, 10, 20);
-    for _ in 0..10 {
-        emit([digest[x], digest[y], digest[z]], 4);
-        (x, y, z) = (z + 1, x + 1, y + 1);
-    }
-    emit([0, digest[31], digest[30]], 3);
-    out
+    equal(&sha256_crypt(password, salt, rounds), digest)
 }
 
 /// SHA256(SHA256(password)): what the fast path needs to know.
@@ -181,12 +107,6 @@ mod tests {
         stored.extend_from_slice(b"bTy95Y99eAME1dwEkHOA1ndHGBWz.1bxSSRkuTXFGV/");
         assert!(verify_password(&stored, b"hashcat"));
         assert!(!verify_password(&stored, b"hashcas"));
-    }
-
-    #[test]
-    fn the_algorithm_is_sha256_crypt() {
-        // The first vector of Drepper's specification, $5$saltstring.
-        assert_eq!(&crypt(b"Hello world!", b"saltstring", 5000), b"5B8vYYiY.CVt1RlTTf8KbXBH3hsxY/GNooZaBBGWEc5");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::execute::Executor;
 use super::failure::{self, ends_transaction, malformed, refused};
 use super::lone;
 use super::operation::{self, Op, Operations};
+use super::rights::is_write;
 use super::session::{Answered, Call};
 use super::shape::{self, Prepared};
 use super::slot::{Held, Slot, Turn};
@@ -29,6 +30,7 @@ pub async fn run(call: &mut Call<'_>, frame: &mut Vec<u8>) -> Answered {
         let shapes: Result<Vec<Prepared<'_>>, Failure> =
             batch.shapes.iter().map(|s| shape::prepare(&call.session.tables, &service.database, s)).collect();
         let shapes = shapes?;
+        call.spend(shapes.iter().any(|prepared| is_write(prepared.shape.kind)))?;
         let operations = operation::read(&batch, &shapes)?;
         service.counts.operations.fetch_add(operations.list.len() as u64, Ordering::Relaxed);
         let executor =

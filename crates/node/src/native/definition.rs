@@ -4,6 +4,7 @@
 
 use super::create;
 use super::failure::{malformed, of_mysql, of_node, refused};
+use super::rights::Allowed;
 use super::session::{Answered, Call};
 use crate::{Changing, NodeError, TableHandle};
 use rauk_types::error::codes;
@@ -45,27 +46,42 @@ pub async fn run(call: &mut Call<'_>, frame: &mut Vec<u8>) -> Answered {
     match call.request.kind {
         Kind::OpenTable => {
             let name: TableName = wire::decode(payload).map_err(malformed)?;
+            check(call, &name, Allowed::SEE)?;
             let table = find(call, &name)?;
             answer(call, &table, frame)
         }
         Kind::CreateTable => {
             let wanted: CreateTable = wire::decode(payload).map_err(malformed)?;
+            let name = TableName { database: wanted.schema.database.clone(), table: wanted.schema.name.clone() };
+            check(call, &name, Allowed::CREATE)?;
             let _changing = changing(call).await?;
             let table = create_table(call, wanted).await?;
             answer(call, &table, frame)
         }
         Kind::DropTable => {
             let wanted: DropTable = wire::decode(payload).map_err(malformed)?;
+            check(call, &wanted.name, Allowed::DROP)?;
             let _changing = changing(call).await?;
             drop_table(call, wanted).await?;
             Ok((Kind::Done, std::mem::take(frame)))
         }
         _ => {
             let wanted: CreateDatabase = wire::decode(payload).map_err(malformed)?;
+            if let Some(account) = call.session.tables.account() {
+                account.check_database(&wanted.name, Allowed::CREATE)?;
+            }
             let _changing = changing(call).await?;
             create_database(call, wanted).await?;
             Ok((Kind::Done, std::mem::take(frame)))
         }
+    }
+}
+
+/// Whether the account may do so with a table of this name. Error 1142, whether or not there is such a table.
+fn check(call: &Call<'_>, name: &TableName, needs: Allowed) -> Result<(), Failure> {
+    match call.session.tables.account() {
+        Some(account) => account.check_name(&name.database, &name.table, needs),
+        None => Ok(()),
     }
 }
 

@@ -35,6 +35,9 @@ pub fn try_call(session: &Arc<Session>, request: &Request, frame: Vec<u8>) -> Re
     if request.kind != Kind::Batch || request.transaction != 0 || session.is_closed() {
         return Err(frame);
     }
+    if session.tables.account().is_some_and(|account| account.rights().is_limited()) {
+        return Err(frame);
+    }
     SCRATCH.with_borrow_mut(|scratch| read(session, request, frame, scratch))
 }
 

@@ -13,6 +13,7 @@
 //! | `execute`, `image` | one operation in a transaction; rows as writes make them |
 //! | `answer`, `failure` | outcomes; errors as they travel |
 //! | `scan` | scans |
+//! | [`rights`] | what an account may do |
 //! | `definition`, `create` | tables by name; creating and dropping |
 //! | [`server`] | behind a transporter |
 //!
@@ -30,12 +31,14 @@ mod fast;
 mod image;
 mod lone;
 mod operation;
+pub mod rights;
 mod scan;
 pub mod server;
 pub mod session;
 mod shape;
 mod slot;
 
+pub use rights::{Allowed, Rights};
 pub use session::Session;
 
 use crate::Database;
@@ -141,8 +144,14 @@ impl Service {
         })
     }
 
+    /// A session that may do everything.
     pub fn session(self: &Arc<Self>) -> Arc<Session> {
-        let session = Session::new(self.clone());
+        self.session_of(None)
+    }
+
+    /// A session that may do what an account may.
+    pub fn session_of(self: &Arc<Self>, rights: Option<Arc<dyn Rights>>) -> Arc<Session> {
+        let session = Session::new(self.clone(), rights);
         let mut sessions = self.sessions.lock();
         // Those that are gone are cleared away now and then.
         if sessions.len() == sessions.capacity() {

@@ -78,6 +78,9 @@ fn prepare(call: &Call<'_>, scan: Scan) -> Result<OpenScan, Failure> {
     let database = &call.session.service.database;
     let table = call.session.tables.get(database, scan.table, scan.version)?;
     let schema = table.schema();
+    if let Some(account) = call.session.tables.account() {
+        account.check_scan(schema, scan.lock)?;
+    }
     match scan.index {
         Some(index) if !schema.index(index).is_some_and(|i| i.is_ordered()) => {
             return Err(unknown_index(schema, index));

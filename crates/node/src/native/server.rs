@@ -3,6 +3,7 @@
 //! What can be answered at once is; the rest becomes a task of the link, which is dropped (and rolls back what it was at) when the link closes. A peer that sends what no
 //! client sends is cut off.
 
+use super::rights::Rights;
 use super::{Reply, Request, Service, Session};
 use rauk_transporter::{CloseReason, Handler, Link, Urgency};
 use rauk_wire::{Frame, Header, Kind};
@@ -53,7 +54,17 @@ fn answer(service: &Service, link: &Link, request: u64, transaction: u64, reply:
 
 impl Handler for Server {
     fn on_open(&self, link: &Arc<Link>) {
-        link.set_data(Arc::new(self.service.session()));
+        let rights = match link.granted() {
+            None => None,
+            Some(granted) => match granted.downcast_ref::<Arc<dyn Rights>>() {
+                Some(rights) => Some(rights.clone()),
+                // An account must never become a session that may do everything.
+                None => {
+                    return link.close(CloseReason::Protocol("the account has no rights that are known here".into()));
+                }
+            },
+        };
+        link.set_data(Arc::new(self.service.session_of(rights)));
     }
 
     fn on_frame(&self, link: &Arc<Link>, frame: Frame) {

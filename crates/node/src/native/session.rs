@@ -3,6 +3,7 @@
 use super::batch;
 use super::failure::{self, malformed};
 use super::fast;
+use super::rights::Rights;
 use super::scan;
 use super::shape::Tables;
 use super::slot::{Held, Slot, Turn};
@@ -56,10 +57,10 @@ pub(super) struct Call<'r> {
 pub(super) type Answered = Result<(Kind, Vec<u8>), Failure>;
 
 impl Session {
-    pub(super) fn new(service: Arc<Service>) -> Arc<Session> {
+    pub(super) fn new(service: Arc<Service>, rights: Option<Arc<dyn Rights>>) -> Arc<Session> {
         Arc::new(Session {
             service,
-            tables: Tables::default(),
+            tables: Tables::new(rights),
             closed: AtomicBool::new(false),
             state: Mutex::default(),
         })
@@ -383,6 +384,7 @@ impl<'r> Call<'r> {
             }
             Kind::Scan => {
                 count(&counts.scans);
+                self.spend(false)?;
                 scan::open(self, frame).await
             }
             Kind::ScanNext => {
@@ -393,6 +395,7 @@ impl<'r> Call<'r> {
             Kind::Rollback => self.rollback(frame).await,
             Kind::OpenTable | Kind::CreateTable | Kind::DropTable | Kind::CreateDatabase => {
                 count(&counts.definitions);
+                self.spend(request.kind != Kind::OpenTable)?;
                 definition::run(self, frame).await
             }
             Kind::Cancel => {
@@ -406,6 +409,11 @@ impl<'r> Call<'r> {
             }
             _ => Err(malformed(rauk_wire::WireError::Kind(request.kind as u16))),
         }
+    }
+
+    /// A request of an account counts. Error 1226.
+    pub fn spend(&self, writes: bool) -> Result<(), Failure> {
+        self.session.tables.account().map_or(Ok(()), |account| account.spend(writes))
     }
 
     /// Takes a transaction out of its slot when it is this request's turn. The place in the queue was taken before anything was awaited.

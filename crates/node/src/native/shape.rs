@@ -1,6 +1,7 @@
 //! Shapes of a batch made ready: tables found and found to be of the version that the client knows, columns and indexes looked up, the way of execution chosen.
 
 use super::failure;
+use super::rights::{Account, Rights};
 use crate::transaction::Lock;
 use crate::{Database, TableHandle};
 use parking_lot::RwLock;
@@ -9,6 +10,7 @@ use rauk_types::error::codes;
 use rauk_types::{IndexId, TableId, TableSchema};
 use rauk_wire::{Failure, LockWish, OpKind, Shape, Wanted};
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// How operations of a shape are executed outside of transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,12 +54,21 @@ pub fn lock_of(wish: LockWish) -> Lock {
 }
 
 /// Tables that a session has used: found without the locks that all sessions share.
-#[derive(Default)]
 pub struct Tables {
     known: RwLock<FxHashMap<TableId, TableHandle>>,
+    /// `None`: everything is allowed.
+    account: Option<Box<Account>>,
 }
 
 impl Tables {
+    pub fn new(rights: Option<Arc<dyn Rights>>) -> Tables {
+        Tables { known: RwLock::default(), account: rights.map(|rights| Box::new(Account::new(rights))) }
+    }
+
+    pub fn account(&self) -> Option<&Account> {
+        self.account.as_deref()
+    }
+
     /// The table as the client knows it; 1412 when it has changed or gone since.
     pub fn get(&self, database: &Database, id: TableId, version: u32) -> Result<TableHandle, Failure> {
         if let Some(known) = self.known.read().get(&id)
@@ -128,6 +139,9 @@ pub fn check_wanted(table: &TableSchema, wanted: &Wanted) -> Result<(), Failure>
 pub fn prepare<'s>(tables: &Tables, database: &Database, shape: &'s Shape) -> Result<Prepared<'s>, Failure> {
     let table = tables.get(database, shape.table, shape.version)?;
     let schema = table.schema();
+    if let Some(account) = tables.account() {
+        account.check_shape(schema, shape)?;
+    }
     let kind = shape.kind;
     if matches!(kind, OpKind::Savepoint | OpKind::RollbackTo) {
         return Err(failure::malformed(rauk_wire::WireError::Malformed("shape")));

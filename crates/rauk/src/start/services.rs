@@ -47,7 +47,7 @@ impl Services {
             limits: Limits { max_connections: settings.max_connections as usize, ..Limits::default() },
         };
         let server = Server::new(Arc::new(Backend(engine.clone())), options).map_err(|e| e.to_string())?;
-        let native = Native::start(settings, database.clone(), native, cores)?;
+        let native = Native::start(settings, database.clone(), &engine, native, cores)?;
         native.follow(&engine);
         let address = mysql.local_addr().map_err(|e| e.to_string())?;
         let mut listeners = vec![Listener::Tcp(mysql)];

@@ -20,6 +20,7 @@ mod links;
 mod local;
 mod locks;
 mod namespaces;
+mod native_clients;
 mod nodes;
 mod partitions;
 mod replicated;

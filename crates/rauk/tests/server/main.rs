@@ -25,6 +25,7 @@ mod memory;
 mod metadata;
 mod migrate;
 mod native;
+mod native_accounts;
 mod native_bad_input;
 mod native_port;
 mod online_ddl;

@@ -54,6 +54,7 @@ mod into;
 mod load;
 pub(crate) mod lookup;
 mod maintenance;
+mod native;
 mod outfile;
 pub(crate) mod pattern;
 pub mod plan_cache;

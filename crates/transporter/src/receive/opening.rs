@@ -7,6 +7,7 @@
 use super::sockets::Listening;
 use crate::certificates::explain;
 use crate::handshake::{ClientHandshake, Limits, Room, ServerHandshake, Side, Step};
+use crate::login::{Granted, Stranger};
 use crate::security::fill_random;
 use crate::shared::Shared;
 use crate::stream::Stream;
@@ -121,6 +122,7 @@ pub(crate) struct Opened {
     pub limits: Limits,
     pub accepted: bool,
     pub slot: Option<Arc<Slot>>,
+    pub granted: Option<Granted>,
     /// Read already, and not yet sent.
     pub inbound: Vec<u8>,
     pub outbound: Vec<u8>,
@@ -353,7 +355,8 @@ impl Opening {
         self.phase = Phase::Talking;
         let side = self.side();
         let Talk::Client { machine, .. } = &mut self.talk else { unreachable!("only clients connect") };
-        let hello = machine.insert(ClientHandshake::new(side)).hello();
+        let made = ClientHandshake::new(side).with_account(self.shared.account.get());
+        let hello = machine.insert(made).hello();
         self.queue(&hello).map_err(|e| e.to_string())?;
         Ok(true)
     }
@@ -393,16 +396,25 @@ impl Opening {
             self.inbound.drain(..total);
             match step {
                 Step::Send(frame) => self.queue(&frame).map_err(|e| e.to_string())?,
-                Step::Done { last, peer, limits } => {
+                Step::Wait => {}
+                Step::Done { last, peer, limits, granted } => {
                     if let Some(last) = last {
                         self.queue(&last).map_err(|e| e.to_string())?;
                     }
                     self.flush()?;
-                    return Ok(Some(self.opened(peer, limits)));
+                    return Ok(Some(self.opened(peer, limits, granted)));
                 }
                 Step::Refuse(frame, refused) => {
                     self.refuse(&frame, &refused).map_err(|e| e.to_string())?;
                     return Ok(None);
+                }
+                Step::Deny(frame, message) => {
+                    self.turn_away(&frame, &message).map_err(|e| e.to_string())?;
+                    return Ok(None);
+                }
+                Step::DeniedBy(denied) => {
+                    self.resolve(TransportError::Denied { code: denied.code, message: denied.message });
+                    return Err(String::new());
                 }
                 Step::RefusedBy(refused) => {
                     self.resolve(TransportError::Refused { reason: refused.reason, message: refused.message });
@@ -419,12 +431,16 @@ impl Opening {
     }
 
     fn refuse(&mut self, frame: &[u8], refused: &Refused) -> io::Result<()> {
+        self.turn_away(frame, &refused.message)
+    }
+
+    fn turn_away(&mut self, frame: &[u8], message: &str) -> io::Result<()> {
         self.shared.refused.fetch_add(1, Relaxed);
         let peer = self.peer;
         match self.shared.options.accepts {
             // Somebody who wants to be of the cluster, or is taken for it.
-            Some(Role::Node) => tracing::warn!(%peer, "a peer was refused: {}", refused.message),
-            _ => tracing::info!(%peer, "a peer was refused: {}", refused.message),
+            Some(Role::Node) => tracing::warn!(%peer, "a peer was refused: {message}"),
+            _ => tracing::info!(%peer, "a peer was refused: {message}"),
         }
         self.phase = Phase::Lingering;
         self.deadline = self.shared.now() + LINGER;
@@ -444,7 +460,10 @@ impl Opening {
         match &mut self.talk {
             Talk::Server { machine, .. } => {
                 if let Some(side) = begin {
-                    *machine = Some(ServerHandshake::new(side, self.serial, self.shared.options.max_requests));
+                    let (tls, certified) = (self.stream.is_tls(), side.certified);
+                    let made = ServerHandshake::new(side, self.serial, self.shared.options.max_requests);
+                    let stranger = Stranger { user: String::new(), peer: self.peer.ip(), tls, certified };
+                    *machine = Some(made.with_accounts(self.shared.accounts.get(), stranger));
                 }
                 let (shared, place) = (&self.shared, &mut self.place);
                 let machine = machine.as_mut().expect("made above");
@@ -467,7 +486,7 @@ impl Opening {
         }
     }
 
-    fn opened(&mut self, identity: Identity, limits: Limits) -> Opened {
+    fn opened(&mut self, identity: Identity, limits: Limits, granted: Option<Granted>) -> Opened {
         // The place is the link's from now on.
         self.place = false;
         let slot = self.slot.take();
@@ -476,6 +495,7 @@ impl Opening {
             limits,
             accepted: slot.is_none(),
             slot,
+            granted,
             inbound: std::mem::take(&mut self.inbound),
             outbound: std::mem::take(&mut self.outbound).split_off(self.sent),
         }

@@ -246,10 +246,14 @@ impl Receiver {
     fn become_link(&mut self, token: usize, opening: Opening, opened: Opened) {
         let (stream, peer) = (opening.stream.clone(), opening.peer);
         drop(opening);
-        let Opened { identity, limits, accepted, slot, inbound, outbound } = opened;
+        let Opened { identity, limits, accepted, slot, granted, inbound, outbound } = opened;
         let link =
             Link::new(self.shared.clone(), stream.clone(), peer, identity, limits, accepted, outbound, self.set.index);
         link.set_place(Place { set: self.set.index, token: Some(token) });
+        if let Some(granted) = granted {
+            // Nobody else knows the link yet.
+            let _ = link.granted.set(granted);
+        }
         if accepted {
             self.shared.accepted.fetch_add(1, Relaxed);
         }

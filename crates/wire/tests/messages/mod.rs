@@ -7,6 +7,7 @@ use rauk_types::{
 use rauk_wire::batch::{BatchOptions, Isolation};
 use rauk_wire::definition::{self, CreateDatabase, CreateTable, Definition, DropTable, TableName};
 use rauk_wire::hello::{Challenge, Hello, Proof, Refusal, Refused, Role, Welcome};
+use rauk_wire::login::{Claim, Denied, Known, Login, Password, Salt, Salts};
 use rauk_wire::scan::{self, PageBuilder, Scan};
 use rauk_wire::{
     AnswerBuilder, BatchBuilder, CompareOp, Failure, Filter, Header, Kind, LockWish, OpKind, Shape, Wanted, frame,
@@ -67,6 +68,20 @@ pub fn all() -> Vec<Message> {
         message("proof_by_certificate", Kind::Proof, bytes(|out| Proof { proof: None }.encode(out))),
         message("welcome", Kind::Welcome, bytes(|out| welcome().encode(out))),
         message("refused", Kind::Refused, bytes(|out| refused().encode(out))),
+        message("login", Kind::Login, bytes(|out| Login { user: "app".into(), key: [1; 32] }.encode(out))),
+        message(
+            "salts",
+            Kind::Salts,
+            bytes(|out| Salts { key: [2; 32], salts: vec![Salt::CachingSha2([b'.'; 20]), Salt::Native] }.encode(out)),
+        ),
+        message("claim", Kind::Claim, bytes(|out| Claim { proofs: vec![[3; 32], [4; 32]] }.encode(out))),
+        message("known", Kind::Known, bytes(|out| Known { which: 1, proof: [5; 32] }.encode(out))),
+        message("password", Kind::Password, bytes(|out| Password { sealed: b"sealed".to_vec() }.encode(out))),
+        message(
+            "denied",
+            Kind::Denied,
+            bytes(|out| Denied { code: 1045, message: "Access denied for user 'app'@'localhost'".into() }.encode(out)),
+        ),
         message("ping", Kind::Ping, b"anything".to_vec()),
         message("pong", Kind::Pong, b"anything".to_vec()),
         message(
