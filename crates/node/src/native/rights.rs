@@ -190,7 +190,7 @@ impl Account {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rauk_types::IndexId;
+    use rauk_types::{Column, ColumnId, DataType, IndexId, IndexSchema};
 
     fn shape(kind: OpKind, lock: LockWish, wanted: Wanted) -> Shape {
         Shape {
@@ -203,6 +203,49 @@ mod tests {
             wanted,
             conditional: false,
         }
+    }
+
+    /// May read tables of the database `shop`.
+    struct Shopper;
+
+    impl Rights for Shopper {
+        fn epoch(&self) -> u64 {
+            1
+        }
+
+        fn on_table(&self, database: &str, _: &str) -> Allowed {
+            Allowed::SELECT.when(database == "shop")
+        }
+
+        fn on_database(&self, _: &str) -> Allowed {
+            Allowed::NOTHING
+        }
+
+        fn name(&self) -> String {
+            "'shopper'@'%'".into()
+        }
+
+        fn is_limited(&self) -> bool {
+            false
+        }
+
+        fn spend(&self, _: bool) -> Result<(), MysqlError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_table_that_goes_to_another_database_is_asked_for_again() {
+        let account = Account::new(Arc::new(Shopper));
+        let read = shape(OpKind::Read, LockWish::None, Wanted::Row);
+        let key = IndexSchema::primary(&[0]);
+        let column = Column::new(ColumnId(0), "id", DataType::BIGINT, false);
+        let mut table = TableSchema::new(TableId(1), "shop", "t", vec![column], vec![key]);
+        assert!(account.check_shape(&table, &read).is_ok() && account.check_shape(&table, &read).is_ok());
+        table.database = "safe".into();
+        table.version += 1;
+        let refused = account.check_shape(&table, &read).expect_err("it is another table's question");
+        assert_eq!(refused.code, codes::TABLEACCESS_DENIED);
     }
 
     #[test]
