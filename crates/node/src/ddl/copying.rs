@@ -440,7 +440,6 @@ impl<'a, 'c> Copying<'a, 'c> {
                 row => rows.push(row?),
             }
         }
-        fault_point("node.ddl.copy_looked", self.node).await?;
         let mut gone = 0;
         for base in bases {
             gone += u64::from(take_away(&mut txn, &self.new, base).await?);

@@ -173,49 +173,6 @@ fn rows_are_written_while_they_are_copied() {
     });
 }
 
-/// A row that is gone when the DDL looks at it may come back before the DDL has taken away what was noted of it.
-#[test]
-fn a_row_that_comes_back_while_it_is_copied_again_stays() {
-    let db = open_on(MemoryDisk::new(), config());
-    let (t, rows) = filled(&db);
-    let rows = Rc::new(RefCell::new(rows));
-    let points = Rc::new(RefCell::new(BTreeMap::new()));
-    let local = {
-        let (db, t, rows, points) = (db.clone(), t.clone(), rows.clone(), points.clone());
-        fault::Local::new(move |name| {
-            let first = points.borrow_mut().insert(name, ()).is_none();
-            let work = async {
-                if first && name == "node.ddl.copy" {
-                    let before = rows.borrow().clone();
-                    let mut writer = Writer::begin(&db, &t, &before).await;
-                    writer.delete(7).await;
-                    *rows.borrow_mut() = writer.commit().await;
-                }
-                if first && name == "node.ddl.copy_looked" {
-                    let wait = Duration::from_millis(50);
-                    let mut txn = db.begin(TxnOptions { lock_wait_timeout: wait, ..TxnOptions::default() });
-                    txn.use_table(&t).await.unwrap();
-                    txn.begin_statement();
-                    match txn.insert(&t, &row(7, 77)).await {
-                        Ok(outcome) => {
-                            assert_eq!(outcome, InsertOutcome::Inserted);
-                            txn.commit().await.unwrap();
-                            rows.borrow_mut().insert(7, row(7, 77));
-                        }
-                        Err(error) => assert_eq!(error, NodeError::LockTimeout),
-                    }
-                }
-            };
-            block_on(work);
-            Ok(())
-        })
-    };
-    block_on(db.rewrite_table(&t, in_texts(&t), WAIT, &mut as_text)).unwrap();
-    drop(local);
-    assert!(points.borrow().contains_key("node.ddl.copy_looked"), "{points:?}");
-    assert_eq!(block_on(contents(&db, &t_now(&db))), expected(&rows.borrow()));
-}
-
 #[test]
 fn a_copy_that_is_cut_off_leaves_what_was_written_and_nothing_else() {
     for stop_at in [1, 2, 3, 4, 5, 7, 9] {
