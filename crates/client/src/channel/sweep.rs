@@ -4,7 +4,7 @@
 //! (`Ping`) when it has sent nothing since the last look, and given up when it has sent nothing for the time that a connection may take: a machine that has lost its power, or a
 //! link that is cut, never ends a connection. Nothing is looked at while nothing waits, and nothing here is on the way of a request.
 //!
-//! Looks come late in a process that was stopped itself; the silence is counted anew then, since the server may have answered meanwhile.
+//! Looks come late in a process that was stopped itself; the silence begins again then, since the server may have answered meanwhile.
 
 use super::remote::{Session, give_up, session_of};
 use crate::timer;
