@@ -18,7 +18,7 @@ use super::read::{Visited, named};
 use super::{Lock, Transaction, View};
 use crate::database::TableHandle;
 use crate::error::NodeError;
-use crate::ops::operation::{Key, Op, Seen};
+use crate::ops::operation::{Op, Seen};
 use crate::table::{TableInfo, UniqueIndex, entries};
 use futures::future::BoxFuture;
 use rauk_kernel::{LockMode, ReadAt, Stop, Verdict, WaitPolicy};
@@ -94,8 +94,7 @@ impl Transaction {
                             visit(row);
                         }
                     };
-                    let of_leaf = Key::of(&base);
-                    let at = self.node.partition_of(leaf.route.bucket_of_key(of_leaf.bytes, of_leaf.hash));
+                    let (of_leaf, at) = self.place(&leaf, &base);
                     match lock {
                         None => self.read_plain(&leaf, at, of_leaf, view, show).await?,
                         Some(lock) => {
@@ -166,8 +165,7 @@ impl Transaction {
             }
         };
         for leaf in self.leaves_of_entry(table, base)? {
-            let of_leaf = Key::of(base);
-            let at = self.node.partition_of(leaf.route.bucket_of_key(of_leaf.bytes, of_leaf.hash));
+            let (of_leaf, at) = self.place(&leaf, base);
             let is_it = |row: Option<RowView<'_>>| row.is_some_and(|row| unique.keys.matches(&row, key));
             if self.read_plain(&leaf, at, of_leaf, view, is_it).await? {
                 return Ok(true);
@@ -193,8 +191,7 @@ impl Transaction {
             let Some(base) = self.read_entry(unique, &place, partition, view).await? else { continue };
             let mut found = false;
             for leaf in self.leaves_of_entry(table, &base)? {
-                let of_leaf = Key::of(&base);
-                let partition = self.node.partition_of(leaf.route.bucket_of_key(of_leaf.bytes, of_leaf.hash));
+                let (of_leaf, partition) = self.place(&leaf, &base);
                 let wanted = |row: Option<RowView<'_>>| match row.filter(|row| unique.keys.matches(row, key)) {
                     Some(row) => (true, wants(row)),
                     None => (false, false),
