@@ -5,6 +5,7 @@
 
 use crate::common::cluster::{Node, all_in_one, insist_on, restart_all, until, until_healthy};
 use crate::common::run;
+use std::path::Path;
 
 /// Waits until every node answers so.
 fn all_say(nodes: &[Node], sql: &str, lines: &[&str]) {
@@ -25,19 +26,22 @@ fn have(nodes: &[Node], partitions: &[(&str, &str)]) {
     }
 }
 
+/// A cluster of three nodes with this table, in the database `d`.
+fn three_with(root: &Path, table: &str) -> Vec<Node> {
+    let nodes = all_in_one(root, 3, "2");
+    until_healthy(&nodes[0], 3);
+    insist_on(&nodes[0], &["CREATE DATABASE IF NOT EXISTS d", table]);
+    nodes
+}
+
 #[test]
 fn partitions_are_the_same_on_every_node() {
     let root = tempfile::tempdir().unwrap();
-    let mut nodes = all_in_one(root.path(), 3, "2");
-    until_healthy(&nodes[0], 3);
-    insist_on(
-        &nodes[0],
-        &[
-            "CREATE DATABASE IF NOT EXISTS d",
-            "CREATE TABLE IF NOT EXISTS d.t (id INT, day DATE, v INT, PRIMARY KEY (id, day), UNIQUE KEY u (v, day), KEY (v)) \
+    let mut nodes = three_with(
+        root.path(),
+        "CREATE TABLE IF NOT EXISTS d.t (id INT, day DATE, v INT, PRIMARY KEY (id, day), UNIQUE KEY u (v, day), KEY (v)) \
              PARTITION BY RANGE (TO_DAYS(day)) (PARTITION a VALUES LESS THAN (TO_DAYS('2020-01-01')), \
              PARTITION b VALUES LESS THAN (TO_DAYS('2021-01-01')), PARTITION c VALUES LESS THAN (TO_DAYS('2022-01-01')))",
-        ],
     );
     for (number, node) in nodes.iter().enumerate() {
         let year = 2019 + number;
@@ -131,16 +135,11 @@ fn partitions_are_the_same_on_every_node() {
 #[test]
 fn global_keys_hold_on_every_node() {
     let root = tempfile::tempdir().unwrap();
-    let mut nodes = all_in_one(root.path(), 3, "2");
-    until_healthy(&nodes[0], 3);
-    insist_on(
-        &nodes[0],
-        &[
-            "CREATE DATABASE IF NOT EXISTS d",
-            "CREATE TABLE IF NOT EXISTS d.g (id INT, day INT, u VARCHAR(20), PRIMARY KEY (id, day), UNIQUE KEY u (u) GLOBAL) \
+    let mut nodes = three_with(
+        root.path(),
+        "CREATE TABLE IF NOT EXISTS d.g (id INT, day INT, u VARCHAR(20), PRIMARY KEY (id, day), UNIQUE KEY u (u) GLOBAL) \
              PARTITION BY RANGE (day) (PARTITION a VALUES LESS THAN (10), PARTITION b VALUES LESS THAN (20), \
              PARTITION c VALUES LESS THAN (30))",
-        ],
     );
     for (number, node) in nodes.iter().enumerate() {
         let day = number * 10 + 5;
