@@ -196,6 +196,12 @@ pub fn append_private(path: &Path) -> std::io::Result<File> {
     Ok(file)
 }
 
+/// A file to lock, made if it is not there; only its owner may read it.
+pub fn lock_private(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(FILE_MODE).open(path)
+}
+
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -190,3 +190,33 @@ fn a_node_that_waits_for_a_majority_says_so() {
 fn status_of_a_node_that_is_not_there() {
     bad(&["status", "--port", "1"], &["127.0.0.1"]);
 }
+
+/// Two commands do not work in a directory at the same time: the second is refused.
+#[test]
+fn one_command_at_a_time() {
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("c");
+    let dir = path.to_str().unwrap();
+    let _down = Down(dir);
+    let up = ["cluster", "up", "--nodes", "1", "--replicas", "1", "--memory-limit", "128MiB", "--dir", dir];
+    let both = std::thread::scope(|threads| [0, 1].map(|_| threads.spawn(|| rauk(&up))).map(|one| one.join().unwrap()));
+    let refused: Vec<_> = both.iter().filter(|output| !output.status.success()).collect();
+    let words = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(refused.len(), 1, "{:?}", both.each_ref().map(words));
+    let why = words(refused[0]);
+    assert!(why.contains("is at work in") || why.contains("runs already"), "{why}");
+    assert_eq!(nodes(&path)["nodes"].as_array().unwrap().len(), 1);
+
+    let lock = std::fs::File::open(path.join("cluster.lock")).unwrap();
+    lock.try_lock().unwrap();
+    let owner = std::fs::read_to_string(path.join("cluster.lock")).unwrap();
+    assert!(owner.starts_with("`rauk cluster up` (process "), "{owner}");
+    let at_work = format!("{owner} is at work in ");
+    for command in [&up[..], &["cluster", "add", "--dir", dir], &["cluster", "restart", "1", "--dir", dir]] {
+        bad(command, &[&at_work]);
+    }
+    bad(&["cluster", "down", "--dir", dir], &[&at_work]);
+    good(&["cluster", "status", "--dir", dir]);
+    drop(lock);
+    assert!(good(&["cluster", "down", "--dir", dir]).contains("1 nodes stopped"));
+}

@@ -68,7 +68,7 @@ pub struct Line {
 }
 
 pub fn run(options: &Options, root: &Path) -> Result<Vec<Line>, String> {
-    let mut cluster = Cluster::start(&root.join("rejoin"), Plan::of(2, 2, options.partitions))?;
+    let mut cluster = Cluster::start(&root.join("rejoin"), Plan::of(2, 2, options.partitions, options.groups))?;
     eprintln!("rejoin: loads {} rows", options.rows);
     load(&cluster, options.rows)?;
     let mut lines = Vec::new();

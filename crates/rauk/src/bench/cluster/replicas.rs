@@ -48,7 +48,8 @@ pub struct Line {
 
 fn systems(options: &Options, root: &Path) -> Result<Vec<(&'static str, System)>, String> {
     let cluster = |name: &str, nodes, replicas| -> Result<System, String> {
-        Cluster::start(&root.join(name), Plan::of(nodes, replicas, options.partitions)).map(System::Cluster)
+        Cluster::start(&root.join(name), Plan::of(nodes, replicas, options.partitions, options.groups))
+            .map(System::Cluster)
     };
     let mut list = vec![
         ("Rauk alone", System::Alone(Server::start(Kind::Rauk, root, DURABILITY)?)),

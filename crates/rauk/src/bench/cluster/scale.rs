@@ -150,7 +150,7 @@ fn data_nodes(nodes: usize, clusters: usize) -> String {
 fn on(nodes: usize, replicas: u8, clusters: usize, options: &Options, root: &Path) -> Result<Vec<Line>, String> {
     let (what, load) = (described(nodes, replicas, clusters), Load::of(options, nodes));
     eprintln!("{what}: starts and loads {} warehouses", load.warehouses);
-    let plan = Plan::of(nodes / clusters, replicas, options.partitions);
+    let plan = Plan::of(nodes / clusters, replicas, options.partitions, options.groups);
     let directory = root.join(format!("scale-{nodes}-{replicas}-{clusters}"));
     let mut fleet = Fleet::start(&directory, &plan, clusters, load)?;
     let idle = fleet.idle(options)?;

@@ -5,12 +5,14 @@
 //! | file | what |
 //! |---|---|
 //! | [`file`] | `cluster.json`: nodes, their processes, ports and directories |
+//! | [`lock`] | one command at a time |
 //! | [`process`] | processes by number, checked to be those that are meant; signals; starting |
 //! | [`up`] | laying out and starting a cluster |
 //! | [`show`] | what is shown of it, and waiting for what it says |
 //! | [`logs`] | what a node has logged |
 
 pub mod file;
+mod lock;
 mod logs;
 pub mod process;
 pub mod show;
@@ -19,8 +21,9 @@ pub mod up;
 use crate::out;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use file::{ClusterFile, NodeEntry};
+use lock::Lock;
 use process::Signal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// After SIGTERM, before SIGKILL.
@@ -138,25 +141,36 @@ pub fn run(arguments: &ArgMatches) -> Result<(), String> {
         "pause" => signal(dir, node, Signal::Stop, "paused"),
         "resume" => signal(dir, node, Signal::Continue, "goes on"),
         "restart" => {
+            let _lock = locked(dir, "rauk cluster restart")?;
             let mut cluster = ClusterFile::load(dir)?;
             let number = node(&cluster)?.number;
             up::restart(&mut cluster, number, arguments.get_flag("empty"))
         }
         "add" => {
             let roles = arguments.get_one::<String>("roles").expect("has a default");
+            let _lock = locked(dir, "rauk cluster add")?;
             up::add(&mut ClusterFile::load(dir)?, roles)
         }
         "logs" => {
             let lines = *arguments.get_one::<u32>("lines").expect("has a default");
             logs::show(&node(&ClusterFile::load(dir)?)?, lines as usize, arguments.get_flag("follow"))
         }
-        "down" => down(&ClusterFile::load(dir)?),
+        "down" => {
+            let _lock = locked(dir, "rauk cluster down")?;
+            down(&ClusterFile::load(dir)?)
+        }
         _ => unreachable!("clap knows the subcommands"),
     }
 }
 
+/// The lock of a directory that has a cluster.
+fn locked(dir: &Path, command: &str) -> Result<Lock, String> {
+    ClusterFile::load(dir)?;
+    Lock::take(dir, command)
+}
+
 fn signal(
-    dir: &std::path::Path,
+    dir: &Path,
     node: impl Fn(&ClusterFile) -> Result<NodeEntry, String>,
     signal: Signal,
     done: &str,

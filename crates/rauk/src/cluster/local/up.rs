@@ -4,6 +4,7 @@
 //! to its log; that it serves is read from its `ready.json`.
 
 use super::file::{ClusterFile, FILE, NodeEntry, Ports, SECRET_FILE};
+use super::lock::{self, Lock};
 use super::process::{Process, Signal};
 use super::show;
 use crate::cluster::directory::{append_private, make_private};
@@ -136,6 +137,11 @@ impl Wish {
 
 pub fn run(wish: &Wish, dir: &Path) -> Result<(), String> {
     let began = Instant::now();
+    if !dir.join(FILE).exists() {
+        wish.layout()?;
+        make_empty(dir)?;
+    }
+    let _lock = Lock::take(dir, "rauk cluster up")?;
     let mut cluster = match dir.join(FILE).exists() {
         true => {
             let cluster = ClusterFile::load(dir)?;
@@ -175,11 +181,11 @@ pub fn run(wish: &Wish, dir: &Path) -> Result<(), String> {
     show::advice(&cluster)
 }
 
-fn lay_out(wish: &Wish, dir: &Path) -> Result<ClusterFile, String> {
-    let layout = wish.layout()?;
+/// Makes the directory of a new cluster, unless it is there and empty but for the lock of a command.
+fn make_empty(dir: &Path) -> Result<(), String> {
     let cannot = |e: std::io::Error| format!("cannot use {}: {e}", dir.display());
     let holds = |dir: &Path| match dir.exists() {
-        true => std::fs::read_dir(dir)?.next().transpose(),
+        true => std::fs::read_dir(dir)?.find(|e| e.as_ref().map_or(true, |e| e.file_name() != lock::FILE)).transpose(),
         false => Ok(None),
     };
     if let Some(entry) = holds(dir).map_err(cannot)? {
@@ -190,8 +196,12 @@ fn lay_out(wish: &Wish, dir: &Path) -> Result<ClusterFile, String> {
             name.to_string_lossy()
         ));
     }
-    make_private(dir).map_err(cannot)?;
-    let dir = dir.canonicalize().map_err(cannot)?;
+    make_private(dir).map_err(cannot)
+}
+
+fn lay_out(wish: &Wish, dir: &Path) -> Result<ClusterFile, String> {
+    let layout = wish.layout()?;
+    let dir = dir.canonicalize().map_err(|e| format!("cannot use {}: {e}", dir.display()))?;
     Secret::from_file_or_new(&dir.join(SECRET_FILE)).map_err(|e| e.to_string())?;
     let data_nodes = layout.iter().filter(|roles| roles.contains("data")).count() as u16;
     let entry = |(number, roles): (u16, &String)| new_node(&dir, number, roles);
@@ -418,7 +428,7 @@ mod tests {
     fn a_directory_with_something_else_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("letters"), "x").unwrap();
-        let error = lay_out(&wish(3, 0, 0, 0, 2), directory.path()).unwrap_err();
+        let error = make_empty(directory.path()).unwrap_err();
         assert!(error.contains("letters") && error.contains("--dir"), "{error}");
     }
 }

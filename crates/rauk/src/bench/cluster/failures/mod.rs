@@ -110,7 +110,7 @@ impl Measured {
 pub fn run(options: &Options, root: &Path) -> Result<Measured, String> {
     let mut measured = Measured { lines: Vec::new(), circles: Vec::new() };
     for &count in options.nodes_or(&[3]) {
-        let plan = Plan::of(count, 2, options.partitions);
+        let plan = Plan::of(count, 2, options.partitions, options.groups);
         let mut cluster = Cluster::start(&root.join(format!("failures-{count}")), plan.clone())?;
         let mut book = Book::make(&cluster, options.partitions)?;
         measured.circles.push(circle::run(&cluster, count, options.partitions)?);
