@@ -21,7 +21,7 @@ const DEFAULT_PORT: u16 = 4407;
 /// Most servers of one address: as many as `rauk sql --host` takes.
 const MOST: usize = 64;
 const SCHEME: &str = "rauk://";
-const OPTIONS: &str = "secret-file, connections, name";
+const OPTIONS: &str = "secret-file, connections, name, placement";
 /// Longest name of a program in the handshake.
 const LONGEST_NAME: usize = 255;
 
@@ -33,6 +33,7 @@ pub(crate) struct Address {
     pub secret_file: Option<PathBuf>,
     pub connections: Option<u16>,
     pub name: Option<String>,
+    pub placement: Option<bool>,
 }
 
 fn wrong<T>(message: String) -> Result<T, Error> {
@@ -95,6 +96,10 @@ impl Address {
             },
             "name" if value.len() > LONGEST_NAME => return wrong(format!("name: at most {LONGEST_NAME} bytes")),
             "name" => self.name.replace(value).is_some(),
+            "placement" => match value.as_str() {
+                "on" | "off" => self.placement.replace(value == "on").is_some(),
+                _ => return wrong(format!("placement={value}: on or off")),
+            },
             _ => return wrong(format!("there is no option '{name}'; options are {OPTIONS}")),
         };
         if repeated {
@@ -205,6 +210,10 @@ mod tests {
         assert_eq!((address.connections, address.name.as_deref()), (Some(4), Some("shop")));
         assert_eq!(Address::parse("rauk://a?name=x").unwrap().name.as_deref(), Some("x"));
         assert_eq!(Address::parse("rauk://a/?").unwrap().name, None);
+        let placement = |text: &str| Address::parse(text).unwrap().placement;
+        assert_eq!(placement("rauk://a"), None);
+        assert_eq!(placement("rauk://a?placement=off"), Some(false));
+        assert_eq!(placement("rauk://a?placement=on"), Some(true));
     }
 
     #[test]
@@ -232,6 +241,8 @@ mod tests {
             ("rauk://a/?connections=0", "connections=0"),
             ("rauk://a/?connections=65536", "connections=65536"),
             ("rauk://a/?name=x&name=y", "'name' is given twice"),
+            ("rauk://a/?placement=no", "placement=no: on or off"),
+            ("rauk://a/?placement=on&placement=on", "'placement' is given twice"),
             ("rauk://a/?name=%f", "%25"),
             ("rauk://a/?name=%zz", "%25"),
             ("rauk://a/?name=%ff", "UTF-8"),

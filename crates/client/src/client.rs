@@ -31,7 +31,9 @@ struct Inner {
 
 impl Client {
     /// `address` names one server, or several nodes of one cluster: `host:port`, `host,host:port,…`, or with options
-    /// `rauk://host:port,host,…/?secret-file=…&connections=…&name=…`. A port that is left out is 4407.
+    /// `rauk://host:port,host,…/?secret-file=…&connections=…&name=…&placement=off`. A port that is left out is 4407.
+    ///
+    /// In a cluster, requests go to the nodes that lead their rows, unless [`Options::placement`] is off.
     ///
     /// Each server is tried once, beginning with any of them, within [`Options::connect_timeout`]: wrong addresses and a wrong secret are told at once.
     /// Connections that are lost later are made again by themselves, to the next server that lets the client in.
@@ -68,6 +70,11 @@ impl Client {
     /// See [`Channel::line`].
     pub(crate) async fn line(&self, turn: Option<u64>) -> Result<Line, Error> {
         self.inner.channel.line(turn).await
+    }
+
+    /// See [`Channel::line_at`].
+    pub(crate) async fn line_at(&self, bucket: u16, writes: bool, turn: Option<u64>) -> Result<Line, Error> {
+        self.inner.channel.line_at(bucket, writes, turn).await
     }
 
     /// A table as it is; rows by column name.
@@ -169,7 +176,8 @@ impl Client {
         let epoch = line.epoch();
         let payload = Box::pin(line.call(ask, Kind::Definition, self.timeout(), build)).await?;
         let definition: Definition = definition::decode(&payload).map_err(|error| line.nonsense(ask, error))?;
-        Opened::new(definition, epoch).map(Arc::new).map_err(|error| line.nonsense(ask, error))
+        let opened = Opened::new(definition, epoch).map_err(|error| line.nonsense(ask, error))?;
+        Ok(Arc::new(if self.channel().is_placed() { opened.placed() } else { opened }))
     }
 
     /// Changes definitions; gives the answer's payload.

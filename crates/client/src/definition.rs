@@ -2,10 +2,13 @@
 //!
 //! Immutable. A table that has changed gets a new one ([`crate::Table`] keeps the newest); whatever was made with an older one (a batch, a row) keeps that.
 
+use crate::channel::places::map::NOWHERE;
 use crate::convert::IntoKey;
 use crate::{Error, ErrorKind};
 use rauk_types::check;
 use rauk_types::error::codes;
+use rauk_types::key;
+use rauk_types::route::Route;
 use rauk_types::{Column, DateTime, IndexSchema, KeyDef, KeyPart, TableSchema, TypeKind, ValueRef};
 use rauk_wire::definition::Definition;
 use smallvec::SmallVec;
@@ -25,6 +28,17 @@ pub(crate) struct Opened {
     pub name: String,
     /// One for each of the schema's indexes.
     keys: Vec<KeyDef>,
+    placed: Placed,
+}
+
+/// Whether the buckets of keys are of interest, and how they are found.
+#[derive(Debug)]
+enum Placed {
+    /// To nobody: the client does not choose between nodes.
+    No,
+    /// They are not known here.
+    Nowhere,
+    By(Box<Route>),
 }
 
 impl Opened {
@@ -46,7 +60,51 @@ impl Opened {
             schema: Arc::new(schema),
             partitions: definition.partitions.max(1),
             epoch,
+            placed: Placed::No,
         })
+    }
+
+    /// The same for a client that sends operations to the nodes that lead them.
+    pub fn placed(mut self) -> Opened {
+        self.placed = Route::checked(&self.schema).map_or(Placed::Nowhere, |route| Placed::By(Box::new(route)));
+        self
+    }
+
+    #[inline]
+    pub fn is_placed(&self) -> bool {
+        !matches!(self.placed, Placed::No)
+    }
+
+    /// The bucket of a row with this primary key, as [`Opened::encode_key`] makes it; [`NOWHERE`] where it does not
+    /// matter or is not known.
+    #[inline]
+    pub fn bucket(&self, key: &[u8]) -> u16 {
+        match &self.placed {
+            Placed::By(route) => route.bucket_of_key(key, key::hash(key)),
+            Placed::No | Placed::Nowhere => NOWHERE,
+        }
+    }
+
+    /// The bucket of a new row that gets these values in these columns. A row that is given a number, or that brings
+    /// one, is nowhere: the node that it goes to counts on from there. `key` is overwritten.
+    pub fn bucket_of_values(&self, columns: &[u16], values: &[ValueRef<'_>], key: &mut Vec<u8>) -> u16 {
+        if !matches!(self.placed, Placed::By(_)) || self.schema.auto_increment.is_some() {
+            return NOWHERE;
+        }
+        key.clear();
+        for part in &self.keys[0].parts {
+            match columns.iter().position(|column| usize::from(*column) == part.column) {
+                Some(at) => part.encode(values[at], key),
+                // The default of its column.
+                None => return NOWHERE,
+            }
+        }
+        self.bucket(key)
+    }
+
+    /// Whether the AUTO_INCREMENT column is among these.
+    pub fn is_counted(&self, columns: &[u16]) -> bool {
+        self.schema.auto_increment.is_some_and(|counted| columns.iter().any(|column| usize::from(*column) == counted))
     }
 
     /// Position of a column that the user sees. Exact spelling is tried first, since it is what programs write.

@@ -67,6 +67,9 @@ pub struct Options {
     pub force_send: bool,
     /// Sockets, spread over the servers of the address; operations are spread over them by transaction and thread.
     pub connections: usize,
+    /// Requests go to the nodes that lead the rows that they are about, over further connections: one to a node, at
+    /// most 64. Changes nothing at a server that is no member of a cluster.
+    pub placement: bool,
 }
 
 impl Default for Options {
@@ -89,6 +92,7 @@ impl Default for Options {
             longest_spin: transporter.longest_spin,
             force_send: false,
             connections: 1,
+            placement: true,
         }
     }
 }
@@ -105,6 +109,11 @@ impl Options {
     /// A user and a password of SQL. Nothing is looked at before [`crate::Client::connect`].
     pub fn account(user: impl Into<String>, password: impl Into<String>) -> Options {
         Options { account: Some(Account { user: user.into(), password: password.into() }), ..Options::default() }
+    }
+
+    /// Whether requests go to the nodes that lead the rows that they are about: see the field.
+    pub fn placement(self, placement: bool) -> Options {
+        Options { placement, ..self }
     }
 
     /// `named`: the secret's file that the address names.

@@ -3,11 +3,15 @@
 //! May be handed between threads and tasks. Operations take place in their order; those of one [`Batch`] go in one round trip, and the commit with
 //! the last of them ([`Transaction::execute_and_commit`]). Dropping a transaction rolls it back.
 //!
-//! A transaction begins with its first operation, in the same round trip, and stays on the connection that this went by. When that is lost the transaction is: what
-//! is asked of it then fails with a temporary error, and the program runs it again ([`crate::Client::transact`] does so by itself). A commit whose answer is lost has an unknown outcome.
+//! A transaction begins with its first operation, in the same round trip, and stays on the connection that this went
+//! by. In a cluster that is the connection to the node that leads the first key, if there is one. When it is lost, so is
+//! the transaction: operations then fail with a temporary error, and the program runs it again
+//! ([`crate::Client::transact`] does so by itself). A commit whose answer is lost has an unknown outcome.
 //!
 //! A future of a transaction that is dropped before it is ready ends the transaction: nobody can say how far it came. The server is told at once.
 
+use crate::batch::Answer;
+use crate::channel::places::map::NOWHERE;
 use crate::channel::{Ask, CallError, Effect, Line};
 use crate::client::Client;
 use crate::convert::IntoKey;
@@ -113,11 +117,19 @@ impl Transaction {
     }
 
     /// A line to send by, and whether the transaction begins with it.
-    async fn line(&mut self) -> Result<(Line, bool), Error> {
+    /// Where it begins: at the node that leads the first key of the batch, else anywhere.
+    async fn line(&mut self, batch: &Batch) -> Result<(Line, bool), Error> {
         match &self.state {
             State::Open(line) => Ok((line.clone(), false)),
             State::Ended(error) => Err(error.clone()),
-            State::Fresh => Ok((self.client.line(Some(self.number)).await?, true)),
+            State::Fresh => {
+                let located = batch.located(0);
+                let bucket = match batch.is_of(self.client.channel().epoch()) {
+                    true => located.first(),
+                    false => NOWHERE,
+                };
+                Ok((self.client.line_at(bucket, located.writes, Some(self.number)).await?, true))
+            }
         }
     }
 
@@ -146,7 +158,7 @@ impl Transaction {
     }
 
     async fn send(&mut self, mut batch: Batch, mode: Mode) -> Result<BatchResult, Error> {
-        let (line, begin) = self.line().await?;
+        let (line, begin) = self.line(&batch).await?;
         self.client.check(&batch).await?;
         if batch.parts() > 1 {
             let message = "Got a packet bigger than one request takes: a batch in a transaction has at most 65 535 operations and 63 MiB";
@@ -190,7 +202,7 @@ impl Transaction {
 
     fn answered(&mut self, line: &Line, batch: Batch, payload: Bytes, mode: Mode) -> Result<BatchResult, Error> {
         let read = AnswerReader::parse(&payload).map(|reader| reader.answer).map_err(Error::from);
-        let read = read.and_then(|answer| Ok((answer, BatchResult::new(batch, smallvec![(0, payload)])?)));
+        let read = read.and_then(|answer| Ok((answer, BatchResult::new(batch, smallvec![Answer::whole(0, payload)])?)));
         let (answer, result) = match read {
             Ok(read) => read,
             Err(error) => {
@@ -325,7 +337,7 @@ impl Transaction {
         if matches!(self.state, State::Fresh) {
             self.send(Batch::default(), Mode::Whole).await.map(drop)?;
         }
-        Ok(self.line().await?.0)
+        Ok(self.line(&Batch::default()).await?.0)
     }
 
     /// A scan in it has failed in a way that has ended it.

@@ -26,6 +26,7 @@ pub mod members;
 pub mod partitioning;
 pub mod password;
 pub mod result;
+pub mod route;
 pub mod row;
 pub mod schema;
 pub mod shared;

@@ -11,6 +11,7 @@ pub const HEADER: usize = size_of::<RawHeader>();
 
 /// The header as it stands on the wire (design: every frame names format, cluster, view, incarnation, placement and schema version, transaction,
 /// session timestamp, deadline). One node has view 0 and placement 0.
+/// In an answer of a cluster's node `placement` is the version of [`crate::Placement`] there; clients send 0.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct RawHeader {

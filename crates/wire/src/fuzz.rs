@@ -7,7 +7,7 @@ use crate::hello::{Challenge, Hello, Proof, Refused, Welcome};
 use crate::login::{Claim, Denied, Known, Login, Password, Salts};
 use crate::read::Reader;
 use crate::scan::{self, PageReader, PageRow, Scan};
-use crate::{AnswerReader, BatchBuilder, Expression, Failure, Filter, Kind, Outcome, Values, WireError};
+use crate::{AnswerReader, BatchBuilder, Expression, Failure, Filter, Kind, Outcome, Placement, Values, WireError};
 use rauk_types::{
     Collation, Column, ColumnId, DataType, IndexSchema, RowView, TableId, TableSchema, TypeKind, Value, ValueRef, row,
 };
@@ -59,7 +59,8 @@ pub fn read_payload(kind: Kind, payload: &[u8]) -> Result<(), WireError> {
         Kind::CreateTable => again(payload, definition::decode::<CreateTable>, definition::encode),
         Kind::DropTable => again(payload, definition::decode::<DropTable>, definition::encode),
         Kind::CreateDatabase => again(payload, definition::decode::<CreateDatabase>, definition::encode),
-        Kind::Done | Kind::Rollback => Reader::new(payload, "empty payload").end(),
+        Kind::Done | Kind::Rollback | Kind::AskPlacement => Reader::new(payload, "empty payload").end(),
+        Kind::Placement => again(payload, Placement::decode, Placement::encode),
         Kind::Batch => read_batch(payload),
         Kind::BatchAnswer => read_answer(payload),
         Kind::Scan => again(payload, Scan::decode, Scan::encode),

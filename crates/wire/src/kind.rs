@@ -33,6 +33,9 @@ pub enum Kind {
     /// → `Done`
     CreateDatabase = 20,
     Done = 21,
+    /// Where partitions are led; see [`crate::placement`]. → `Placement`
+    AskPlacement = 22,
+    Placement = 23,
 
     /// → `BatchAnswer`
     Batch = 32,
@@ -82,6 +85,8 @@ impl Kind {
         Kind::DropTable,
         Kind::CreateDatabase,
         Kind::Done,
+        Kind::AskPlacement,
+        Kind::Placement,
         Kind::Batch,
         Kind::BatchAnswer,
         Kind::Scan,

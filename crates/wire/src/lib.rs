@@ -15,6 +15,7 @@
 //! | [`batch`] | many operations in one request, and their answer |
 //! | [`scan`] | scans in pages |
 //! | [`definition`] | table definitions: open, create, drop |
+//! | [`placement`] | which node leads which partitions |
 //! | [`failure`] | errors on the wire |
 //! | [`read`] | the cursor that everything is read with |
 //! | [`fuzz`] | any bytes through all of it |
@@ -31,6 +32,7 @@ pub mod fuzz;
 pub mod hello;
 pub mod kind;
 pub mod login;
+pub mod placement;
 pub mod read;
 pub mod scan;
 pub mod value;
@@ -44,6 +46,7 @@ pub use failure::{Failure, WireError};
 pub use filter::{CompareOp, Filter};
 pub use frame::{Frame, Header};
 pub use kind::Kind;
+pub use placement::Placement;
 pub use value::Values;
 
 /// The protocol that this program speaks; it accepts the one before as well.

@@ -5,9 +5,10 @@ mod messages;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use rauk_types::{Date, DateTime, Decimal, ErrorClass, IndexId, TableId, Time, Value, ValueRef};
+use rauk_types::{Date, DateTime, Decimal, ErrorClass, IndexId, NodeId, TableId, Time, Value, ValueRef};
 use rauk_wire::batch::{BatchOptions, Isolation, OpKind, Outcome};
 use rauk_wire::hello::{Challenge, Hello, Proof, Refusal, Refused, Role, Welcome};
+use rauk_wire::placement::{PlacedNode, Placement};
 use rauk_wire::read::Reader;
 use rauk_wire::scan::{PageBuilder, PageReader, PageRow, Scan};
 use rauk_wire::{
@@ -345,6 +346,26 @@ proptest! {
         bytes.clear();
         refused.encode(&mut bytes);
         prop_assert_eq!(Refused::decode(&bytes).unwrap(), refused);
+    }
+
+    #[test]
+    fn placements(
+        version in 1..=u32::MAX,
+        here in 1..=u16::MAX,
+        (spread, groups) in (1..64u16).prop_flat_map(|spread| (Just(spread), 1..=spread)),
+        nodes in prop::collection::btree_map(1..=u16::MAX, ".{1,60}", 0..10),
+        leader in vec(any::<u16>(), 64),
+        bucket in 0..=rauk_types::layout::EVERYWHERE,
+    ) {
+        let nodes = nodes.into_iter().map(|(node, address)| PlacedNode { node: NodeId(node), address }).collect();
+        let leaders = leader[..usize::from(groups) + 1].iter().map(|leader| NodeId(*leader)).collect();
+        let placement = Placement { version, here: NodeId(here), spread, groups, nodes, leaders };
+        let mut bytes = Vec::new();
+        placement.encode(&mut bytes);
+        let read = Placement::decode(&bytes).unwrap();
+        prop_assert_eq!(&read, &placement);
+        let leader = read.leader(read.layout().unwrap(), bucket);
+        prop_assert!(leader.is_none_or(|leader| placement.leaders.contains(&leader)));
     }
 
     #[test]

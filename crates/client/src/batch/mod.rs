@@ -10,8 +10,11 @@
 mod renew;
 mod result;
 
+pub(crate) use result::{Answer, Answers};
 pub use result::{BatchResult, Done};
 
+use crate::channel::places::division::{Located, Spot};
+use crate::channel::places::map::NOWHERE;
 use crate::condition::Condition;
 use crate::convert::IntoKey;
 use crate::definition::{Opened, Values};
@@ -47,6 +50,10 @@ pub struct Batch {
     before: Part,
     mistake: Option<Box<Mistake>>,
     writes: bool,
+    /// There is more in it than plain reads by primary key.
+    mixed: bool,
+    /// Where each operation is, for clients that send it to the node that leads it; else empty.
+    spots: SmallVec<[Spot; 1]>,
     key: Vec<u8>,
 }
 
@@ -347,9 +354,13 @@ impl Batch {
         }
         let opened = &self.known[number].opened;
         let number = number as u16;
+        let mut bucket = NOWHERE;
         self.key.clear();
         if !matches!(wish.by, By::Values) {
             opened.encode_key(index, key, &mut self.key)?;
+            if matches!(wish.by, By::Primary) {
+                bucket = opened.bucket(&self.key);
+            }
         }
         let before = self.operations.bytes().len();
         if values.is_empty() && condition.is_none() && !wish.kind.has_values() {
@@ -369,6 +380,11 @@ impl Batch {
                 });
             }
             let filter: Option<Filter> = condition.map(|condition| condition.resolve(&opened.schema)).transpose()?;
+            match wish.kind.has_key() {
+                true if opened.is_counted(columns) => bucket = NOWHERE,
+                true => {}
+                false => bucket = opened.bucket_of_values(columns, &fitting, &mut self.key),
+            }
             match (wish.kind.has_key(), wish.kind.has_values()) {
                 (true, true) => self.operations.key_and_values(number, &self.key, fitting, filter.as_ref()),
                 (true, false) => self.operations.key(number, &self.key, filter.as_ref()),
@@ -388,8 +404,12 @@ impl Batch {
             self.before = Part { operations, bytes: before };
             self.operations.begin_part(1);
         }
+        if opened.is_placed() {
+            self.spots.push(Spot { end: (after - self.before.bytes) as u32, bucket });
+        }
         self.shape_of.push(number);
         self.writes |= wish.kind != OpKind::Read;
+        self.mixed |= wish.kind != OpKind::Read || wish.lock != LockWish::None || !matches!(wish.by, By::Primary);
         Ok(())
     }
 
@@ -491,6 +511,36 @@ impl Batch {
             .unwrap_or(Part { operations: self.shape_of.len(), bytes: self.operations.bytes().len() });
         let operations = &self.operations.bytes()[start.bytes..end.bytes];
         rauk_wire::batch::assemble(out, options, &self.shapes, end.operations - start.operations, operations)
+    }
+
+    /// Where the operations of one of its requests are.
+    pub(crate) fn located(&self, part: usize) -> Located<'_> {
+        let (first, end) = self.range(part);
+        // Savepoints, which are nowhere, are in no batch that is dealt out.
+        let operations = self.spots.get(first..end).filter(|_| self.spots.len() == self.len()).unwrap_or(&[]);
+        Located { operations, divisible: !self.mixed, writes: self.writes }
+    }
+
+    /// Appends the payload of one share of a request: of the operations that `shares` says are this one's.
+    pub(crate) fn build_share(
+        &self,
+        part: usize,
+        options: &BatchOptions,
+        (shares, share): (&[u8], u8),
+        out: Vec<u8>,
+    ) -> Vec<u8> {
+        let (first, end) = self.range(part);
+        let start = if part == 0 { 0 } else { self.full[part - 1].bytes };
+        let bytes = &self.operations.bytes()[start..];
+        let spots = &self.spots[first..end];
+        let mine = |at: &usize| shares[*at] == share;
+        let piece = |at: usize| {
+            let begin = if at == 0 { 0 } else { spots[at - 1].end };
+            &bytes[begin as usize..spots[at].end as usize]
+        };
+        let count = shares.iter().filter(|owner| **owner == share).count();
+        let pieces = (0..spots.len()).filter(mine).map(piece);
+        rauk_wire::batch::assemble_some(out, options, &self.shapes, count, pieces)
     }
 
     /// Number of the first operation of a request, and of the first behind it.

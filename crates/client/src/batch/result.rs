@@ -52,11 +52,38 @@ enum Entry {
     Failed(u32),
 }
 
+/// The answer to a request of a batch, or to a share of one.
+pub(crate) struct Answer {
+    /// The first operation of the request.
+    pub first: usize,
+    /// Which operations of the request these are, where they are not all of it.
+    pub numbers: Option<Box<[u16]>>,
+    pub payload: Bytes,
+}
+
+/// In the order of the requests.
+pub(crate) type Answers = SmallVec<[Answer; 1]>;
+
+impl Answer {
+    pub fn whole(first: usize, payload: Bytes) -> Answer {
+        Answer { first, numbers: None, payload }
+    }
+
+    /// The number in the batch of an operation of this answer.
+    fn number(&self, operation: u16) -> Option<usize> {
+        match &self.numbers {
+            None => Some(self.first + usize::from(operation)),
+            Some(numbers) => numbers.get(usize::from(operation)).map(|number| self.first + usize::from(*number)),
+        }
+    }
+}
+
 /// Outcomes by operation.
 #[must_use = "operations may have failed: see `outcome` and `all_succeeded`"]
 pub struct BatchResult {
-    /// The answers' payloads, and the first operation of each.
-    payloads: SmallVec<[(usize, Bytes); 1]>,
+    answers: Answers,
+    /// By operation: the number of its answer. Empty where answers are of whole requests.
+    answer_of: Vec<u32>,
     entries: SmallVec<[Entry; 1]>,
     failures: Vec<Failure>,
     known: SmallVec<[Known; 1]>,
@@ -67,10 +94,12 @@ pub struct BatchResult {
 
 impl BatchResult {
     /// Of the answers to the batch's requests.
-    pub(crate) fn new(batch: Batch, payloads: SmallVec<[(usize, Bytes); 1]>) -> Result<BatchResult, Error> {
+    pub(crate) fn new(batch: Batch, answers: Answers) -> Result<BatchResult, Error> {
         let count = batch.len();
+        let is_divided = answers.iter().any(|answer| answer.numbers.is_some());
         let mut result = BatchResult {
-            payloads,
+            answers,
+            answer_of: if is_divided { vec![0; count] } else { Vec::new() },
             entries: smallvec::smallvec![Entry::NotExecuted; count],
             failures: Vec::new(),
             known: batch.known,
@@ -78,16 +107,20 @@ impl BatchResult {
             shape_of: batch.shape_of,
             succeeded: 0,
         };
-        let BatchResult { payloads, entries, failures, succeeded, .. } = &mut result;
+        let BatchResult { answers, answer_of, entries, failures, succeeded, .. } = &mut result;
         let mut answered = 0;
-        for (first, payload) in payloads.iter() {
-            let mut reader = AnswerReader::parse(payload)?;
-            let start = payload.as_ptr() as usize;
+        for (at, answer) in answers.iter().enumerate() {
+            let mut reader = AnswerReader::parse(&answer.payload)?;
+            let start = answer.payload.as_ptr() as usize;
             let place = |bytes: &[u8]| ((bytes.as_ptr() as usize - start) as u32, bytes.len() as u32);
             while let Some((operation, outcome)) = reader.next_entry()? {
-                let Some(entry) = entries.get_mut(first + usize::from(operation)) else {
+                let number = answer.number(operation);
+                let Some((number, entry)) = number.and_then(|number| Some((number, entries.get_mut(number)?))) else {
                     return Err(Error::protocol("an outcome of an operation that was not asked for"));
                 };
+                if let Some(answer_of) = answer_of.get_mut(number) {
+                    *answer_of = at as u32;
+                }
                 answered += 1;
                 *entry = match outcome {
                     Outcome::Row { layout, bytes } => {
@@ -265,11 +298,12 @@ impl BatchResult {
 
     #[inline]
     fn payload(&self, op: OpId) -> &Bytes {
-        let part = match self.payloads.len() {
+        let number = match self.answers.len() {
             1 => 0,
-            _ => self.payloads.partition_point(|(first, _)| *first <= op.0 as usize) - 1,
+            _ if self.answer_of.is_empty() => self.answers.partition_point(|answer| answer.first <= op.0 as usize) - 1,
+            _ => self.answer_of[op.0 as usize] as usize,
         };
-        &self.payloads[part].1
+        &self.answers[number].payload
     }
 
     #[cold]

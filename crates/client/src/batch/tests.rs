@@ -1,7 +1,7 @@
 use super::*;
 use crate::table::drop_id;
 use crate::testing::{opened, place, schema};
-use rauk_types::{Column, ColumnId, DataType, TypeKind};
+use rauk_types::{Column, ColumnId, DataType, TableSchema, TypeKind};
 use rauk_wire::Batch as WireBatch;
 
 fn payload(batch: &Batch, part: usize) -> Vec<u8> {
@@ -156,4 +156,137 @@ fn a_batch_follows_a_change_that_leaves_its_meaning() {
         let error = before.clone().renew().unwrap_err();
         assert_eq!((error.kind, error.code, error.is_temporary()), (ErrorKind::SchemaChanged, 1412, true));
     }
+}
+
+/// The buckets of a batch's operations.
+fn buckets(batch: &Batch) -> Vec<u16> {
+    batch.located(0).operations.iter().map(|spot| spot.bucket).collect()
+}
+
+#[test]
+fn operations_by_primary_key_say_where_they_are() {
+    let place = place();
+    let table = place.table(opened(schema()).placed());
+    let where_is = |add: &dyn Fn(&mut Batch)| {
+        let mut batch = Batch::default();
+        add(&mut batch);
+        assert_eq!(batch.mistake().map(|(error, ..)| error.to_string()), None);
+        buckets(&batch)[0]
+    };
+    let read = |id: u64| where_is(&|b| drop_id(b.get(&table, id)));
+    let (five, six) = (read(5), read(6));
+    assert_ne!(five, six);
+    let name = [("name", Value::from("x"))];
+    let row = [("name", Value::from("x")), ("id", Value::from(5u64))];
+    for add in [
+        &|b: &mut Batch| drop_id(b.get_for_update(&table, 5u64)) as _,
+        &|b: &mut Batch| drop_id(b.update(&table, 5u64, &name)) as _,
+        &|b: &mut Batch| drop_id(b.increment(&table, 5u64, "a", 1)) as _,
+        &|b: &mut Batch| drop_id(b.delete(&table, 5u64)) as _,
+        &|b: &mut Batch| drop_id(b.insert(&table, &row)) as _,
+        &|b: &mut Batch| drop_id(b.write(&table, &row)) as _,
+    ] as [&dyn Fn(&mut Batch); 6]
+    {
+        assert_eq!(where_is(add), five);
+    }
+    // The server's numbers, and rows that bring one, are the present node's.
+    let numbered = || TableSchema { auto_increment: Some(0), ..schema() };
+    let counted = place.table(opened(numbered()).placed());
+    for values in [&row[..], &name] {
+        assert_eq!(where_is(&|b| drop_id(b.insert(&counted, values))), NOWHERE);
+    }
+    assert_eq!(where_is(&|b| drop_id(b.update(&counted, 5u64, &[("id", Value::from(9u64))]))), NOWHERE);
+    assert_eq!(where_is(&|b| drop_id(b.update(&counted, 5u64, &name))), five);
+    // A client that does not choose between nodes notes nothing.
+    let mut batch = Batch::default();
+    batch.get(&place.table(opened(schema())), 5u64);
+    assert!(buckets(&batch).is_empty());
+}
+
+#[test]
+fn only_plain_reads_by_primary_key_are_divided() {
+    let place = place();
+    let table = place.table(opened(schema()).placed());
+    let is_divisible = |add: &dyn Fn(&mut Batch)| {
+        let mut batch = Batch::default();
+        batch.get(&table, 1u64);
+        add(&mut batch);
+        batch.located(0).divisible
+    };
+    assert!(is_divisible(&|b| drop_id(b.get_columns(&table, 2u64, &["a"]))));
+    assert!(!is_divisible(&|b| drop_id(b.get_for_share(&table, 2u64))));
+    assert!(!is_divisible(&|b| drop_id(b.delete(&table, 2u64))));
+    assert!(!is_divisible(&|b| drop_id(b.get_by(&table, "PRIMARY", 2u64))));
+}
+
+#[test]
+fn shares_have_their_operations_and_answers_go_to_their_places() {
+    let place = place();
+    let table = place.table(opened(schema()).placed());
+    let mut batch = Batch::default();
+    // In two requests, of which the second is divided.
+    for id in 0..MAX_OPERATIONS as u64 + 5 {
+        if id % 2 == 0 {
+            batch.get(&table, id)
+        } else {
+            batch.get_columns(&table, id, &["a"])
+        };
+    }
+    assert_eq!(batch.parts(), 2);
+    let second = MAX_OPERATIONS as u64;
+    let shares = [1u8, 0, 1, 0, 0];
+    assert_eq!(batch.located(1).operations.len(), shares.len());
+    let key = |id: u64| {
+        let mut key = Vec::new();
+        table.current().encode_key(0, &id, &mut key).expect("a key");
+        key
+    };
+    let mut answers = Answers::new();
+    let mut whole = rauk_wire::AnswerBuilder::new(Vec::new());
+    (0..MAX_OPERATIONS).for_each(|operation| whole.missing(operation as u16));
+    answers.push(Answer::whole(0, whole.finish(false, false).into()));
+    for share in [0u8, 1] {
+        let numbers: Vec<u16> = (0..5).filter(|at| shares[usize::from(*at)] == share).collect();
+        let payload = batch.build_share(1, &BatchOptions::default(), (&shares, share), Vec::new());
+        let parsed = WireBatch::parse(&payload).expect("well formed");
+        let keys: Vec<Vec<u8>> = parsed.operations().map(|op| op.expect("well formed").key.to_vec()).collect();
+        assert_eq!(keys, numbers.iter().map(|at| key(second + u64::from(*at))).collect::<Vec<_>>());
+        // Rows in one share, none in the other.
+        let mut answer = rauk_wire::AnswerBuilder::new(Vec::new());
+        for (operation, at) in (0u16..).zip(&numbers) {
+            match share {
+                0 if (second + u64::from(*at)).is_multiple_of(2) => answer.done(operation, Some(u64::from(*at))),
+                0 => answer.columns(operation, [ValueRef::Int(i64::from(*at))].into_iter()),
+                _ => answer.missing(operation),
+            }
+        }
+        let payload = answer.finish(false, false).into();
+        answers.push(Answer { first: MAX_OPERATIONS, numbers: Some(numbers.into()), payload });
+    }
+    let result = BatchResult::new(batch, answers).expect("whole");
+    assert_eq!((result.len(), result.succeeded()), (MAX_OPERATIONS + 5, 3));
+    for (at, share) in shares.iter().enumerate() {
+        let op = OpId((MAX_OPERATIONS + at) as u32);
+        let found = match result.outcome(op).expect("an outcome") {
+            Done::Row(row) => row.get::<Option<i32>>("a").expect("a number").map(|a| a as usize),
+            Done::Done(number) => number.map(|number| number as usize),
+            Done::Missing => None,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(found, (*share == 0).then_some(at));
+    }
+    assert!(matches!(result.outcome(OpId(3)), Ok(Done::Missing)));
+}
+
+#[test]
+fn answers_to_operations_that_a_share_does_not_have_are_refused() {
+    let place = place();
+    let table = place.table(opened(schema()).placed());
+    let mut batch = Batch::default();
+    batch.get(&table, 1u64);
+    let mut answer = rauk_wire::AnswerBuilder::new(Vec::new());
+    answer.missing(1);
+    let payload = answer.finish(false, false).into();
+    let answers = Answers::from_vec(vec![Answer { first: 0, numbers: Some(vec![0].into()), payload }]);
+    assert_eq!(BatchResult::new(batch, answers).err().map(|error| error.kind), Some(ErrorKind::Protocol));
 }

@@ -6,12 +6,14 @@
 
 #[cfg(feature = "embedded")]
 pub(crate) mod local;
+pub(crate) mod places;
 pub(crate) mod remote;
 mod sweep;
 mod waiting;
 
 use crate::Error;
 use bytes::Bytes;
+use places::division::{Dealt, Located};
 use rauk_wire::{Failure, Kind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,6 +100,43 @@ impl Channel {
 
     pub fn is_local(&self) -> bool {
         !matches!(self, Channel::Remote(_))
+    }
+
+    /// Whether requests go to the nodes that lead what they are about.
+    pub fn is_placed(&self) -> bool {
+        match self {
+            Channel::Remote(remote) => remote.is_placed(),
+            #[cfg(feature = "embedded")]
+            Channel::Local(_) => false,
+        }
+    }
+
+    /// See [`Line::epoch`].
+    pub fn epoch(&self) -> u64 {
+        match self {
+            Channel::Remote(remote) => remote.epoch(),
+            #[cfg(feature = "embedded")]
+            Channel::Local(_) => 0,
+        }
+    }
+
+    /// A line to the node that leads a bucket where there is one, else any.
+    pub async fn line_at(&self, bucket: u16, writes: bool, turn: Option<u64>) -> Result<Line, Error> {
+        if let Channel::Remote(remote) = self
+            && let Some(connection) = remote.open_at(bucket, writes, turn)
+        {
+            return Ok(Line::Remote(connection));
+        }
+        self.line(turn).await
+    }
+
+    /// See [`remote::Remote::deal`].
+    pub fn deal(&self, located: Located<'_>) -> Dealt {
+        match self {
+            Channel::Remote(remote) => remote.deal(located),
+            #[cfg(feature = "embedded")]
+            Channel::Local(_) => Dealt::Together(None),
+        }
     }
 
     /// A line that works, as far as is known; a lost one is made again first. `turn` spreads transactions over the lines, those without one stay with their thread.

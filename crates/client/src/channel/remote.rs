@@ -10,7 +10,12 @@
 //! one address further on. An attempt goes through all addresses, and begins behind the one that was lost. The cluster that was met first is the only one that is taken from then on: each handshake
 //! names it. Definitions are the cluster's, so those that one node has given are good for the others; only a node that has started again (at the same address, with another incarnation) makes all be
 //! opened again, since a node alone may then have an older directory.
+//!
+//! [`super::places`] makes and keeps connections to the nodes that lead partitions, with the same credentials.
 
+use super::places::division::{self, Dealt, Located};
+use super::places::map::NOWHERE;
+use super::places::{Means, Places};
 use super::sweep::watch;
 use super::waiting::{Lost, Waiting};
 use super::{Ask, CallError, Effect};
@@ -25,21 +30,26 @@ use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use rauk_transporter::{CloseReason, Handler, Identity, Link, Security, TransportError, Transporter, Urgency};
+use rauk_types::NodeId;
 use rauk_types::error::codes;
 use rauk_wire::hello::Role;
+use rauk_wire::placement::is_newer;
 use rauk_wire::{Failure, Frame, Header, Kind, PROTOCOL};
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 /// What links and client have in common.
 #[derive(Default)]
-struct Seen {
+pub(super) struct Seen {
     /// The highest commit time.
     timestamp: AtomicU64,
+    /// The newest version of the cluster's placement; 0: no server is a member of a cluster.
+    pub placement: AtomicU32,
     /// The newest version of the catalog.
     schema: AtomicU32,
     /// How often a server was found to have started again.
@@ -55,6 +65,8 @@ pub(super) struct Session {
     given_up: OnceLock<String>,
     /// A sweep for requests that wait too long is under way.
     pub sweeping: AtomicBool,
+    /// Those who are to hear of a silence, where the link is one to a node for what it leads.
+    pub places: OnceLock<Weak<Places>>,
 }
 
 struct Receiver {
@@ -80,6 +92,7 @@ impl Handler for Receiver {
             goodbye: AtomicBool::new(false),
             given_up: OnceLock::new(),
             sweeping: AtomicBool::new(false),
+            places: OnceLock::new(),
         }));
     }
 
@@ -92,6 +105,11 @@ impl Handler for Receiver {
         }
         if header.schema > self.seen.schema.load(Ordering::Relaxed) {
             self.seen.schema.fetch_max(header.schema, Ordering::Relaxed);
+        }
+        if is_newer(header.placement, self.seen.placement.load(Ordering::Relaxed)) {
+            let newer = |known| is_newer(header.placement, known).then_some(header.placement);
+            // Another thread may have heard of a newer one meanwhile.
+            let _ = self.seen.placement.fetch_update(Ordering::Relaxed, Ordering::Relaxed, newer);
         }
         match header.kind {
             Kind::Goodbye => {
@@ -127,6 +145,8 @@ pub(crate) struct Remote {
     urgency: Urgency,
     seen: Arc<Seen>,
     slots: Vec<Slot>,
+    /// `None`: switched off.
+    places: Option<Arc<Places>>,
 }
 
 struct Server {
@@ -188,16 +208,63 @@ impl Remote {
         let slot = |number| Slot { next: AtomicUsize::new((first + number) % count), ..Slot::default() };
         let slots = address.connections.map_or(options.connections, usize::from).max(1);
         let server = |address| Server { address, incarnation: AtomicU64::new(0) };
+        let security = options.security(address.secret_file.as_deref())?;
+        let urgency = if options.force_send { Urgency::Force } else { Urgency::Adaptive };
+        let places = address.placement.unwrap_or(options.placement).then(|| {
+            Places::new(Means {
+                transporter: Arc::downgrade(&transporter),
+                security: security.clone(),
+                urgency,
+                timeout: options.connect_timeout,
+                seen: seen.clone(),
+            })
+        });
         Ok(Arc::new(Remote {
             transporter,
             servers: address.servers.into_iter().map(server).collect(),
-            security: options.security(address.secret_file.as_deref())?,
+            security,
             connect_timeout: options.connect_timeout,
             retry: options.retry.clone(),
-            urgency: if options.force_send { Urgency::Force } else { Urgency::Adaptive },
+            urgency,
             seen,
             slots: (0..slots).map(slot).collect(),
+            places,
         }))
+    }
+
+    /// What knows the nodes that lead; `None`: it is switched off, or no server is a member of a cluster.
+    #[inline]
+    fn places(&self) -> Option<&Arc<Places>> {
+        self.places.as_ref().filter(|_| self.seen.placement.load(Ordering::Relaxed) != 0)
+    }
+
+    /// Whether requests go to the nodes that lead what they are about.
+    pub fn is_placed(&self) -> bool {
+        self.places().is_some()
+    }
+
+    /// See [`super::Line::epoch`].
+    pub fn epoch(&self) -> u64 {
+        self.seen.epoch.load(Ordering::SeqCst)
+    }
+
+    /// The connection to the node that leads a bucket. `None`: none is needed or none works; a connection of this turn
+    /// will do.
+    pub fn open_at(&self, bucket: u16, writes: bool, turn: Option<u64>) -> Option<Arc<Connection>> {
+        let places = self.places().filter(|_| bucket != NOWHERE)?;
+        let present = self.open(turn);
+        let map = places.map(present.as_ref());
+        places.connection(&map, map.leader(bucket, writes)?, present.as_ref())
+    }
+
+    /// How the operations of one request go to the nodes that lead what they are about.
+    pub fn deal(&self, located: Located<'_>) -> Dealt {
+        let Some(places) = self.places() else { return Dealt::Together(None) };
+        let present = self.open(None);
+        let map = places.map(present.as_ref());
+        let is_other = |made: &Arc<Connection>| present.as_ref().is_none_or(|present| !Arc::ptr_eq(present, made));
+        let connection = |at| places.connection(&map, at, present.as_ref()).filter(is_other);
+        division::deal(&map, located, connection)
     }
 
     /// Each address once: a program that starts wants to hear at once that they are wrong.
@@ -287,17 +354,9 @@ impl Remote {
         if before != 0 && before != incarnation {
             self.seen.epoch.fetch_add(1, Ordering::SeqCst);
         }
-        let connection = Connection {
-            link,
-            urgency: self.urgency,
-            patience: (self.servers.len() > 1).then_some(self.connect_timeout),
-            seen: self.seen.clone(),
-            transporter: Arc::downgrade(&self.transporter),
-        };
-        match session_of(&connection.link) {
-            Some(_) => Ok(Arc::new(connection)),
-            None => Err(Error::disconnected("it was closed at once")),
-        }
+        let patience = (self.servers.len() > 1).then_some(self.connect_timeout);
+        let transporter = Arc::downgrade(&self.transporter);
+        Connection::new(link, self.urgency, patience, self.seen.clone(), transporter)
     }
 }
 
@@ -346,6 +405,9 @@ impl Drop for Remote {
                 connection.link.close(CloseReason::Here);
             }
         }
+        if let Some(places) = &self.places {
+            places.close();
+        }
     }
 }
 
@@ -357,9 +419,45 @@ pub(crate) struct Connection {
     patience: Option<Duration>,
     seen: Arc<Seen>,
     transporter: Weak<Transporter>,
+    /// The node of the cluster that it leads to, by number; 0: not known.
+    node: AtomicU16,
 }
 
 impl Connection {
+    pub(super) fn new(
+        link: Arc<Link>,
+        urgency: Urgency,
+        patience: Option<Duration>,
+        seen: Arc<Seen>,
+        transporter: Weak<Transporter>,
+    ) -> Result<Arc<Connection>, Error> {
+        match session_of(&link) {
+            Some(_) => Ok(Arc::new(Connection { link, urgency, patience, seen, transporter, node: AtomicU16::new(0) })),
+            None => Err(Error::disconnected("it was closed at once")),
+        }
+    }
+
+    pub fn node(&self) -> Option<NodeId> {
+        Some(NodeId(self.node.load(Ordering::Relaxed))).filter(|node| *node != NodeId(0))
+    }
+
+    pub fn set_node(&self, node: NodeId) {
+        self.node.store(node.0, Ordering::Relaxed);
+    }
+
+    /// These are told when the server is silent while requests wait; once, before the first request.
+    pub fn belongs_to(&self, places: &Weak<Places>) {
+        let _ = self.session().places.set(places.clone());
+    }
+
+    pub fn peer(&self) -> SocketAddr {
+        self.link.peer()
+    }
+
+    pub fn close(&self, reason: CloseReason) {
+        self.link.close(reason);
+    }
+
     /// See [`super::Line::epoch`].
     pub fn epoch(&self) -> u64 {
         self.seen.epoch.load(Ordering::SeqCst)
@@ -369,7 +467,7 @@ impl Connection {
         session_of(&self.link).expect("checked when the connection was made")
     }
 
-    fn is_usable(&self) -> bool {
+    pub fn is_usable(&self) -> bool {
         !self.link.is_closed() && !self.session().goodbye.load(Ordering::Acquire)
     }
 

@@ -15,6 +15,9 @@ use std::sync::{Arc, Weak};
 use std::task::{Wake, Waker};
 use std::time::{Duration, Instant};
 
+/// A node that has sent nothing for so long while requests wait may have been given up by its cluster.
+const SUSPICIOUS: Duration = Duration::from_millis(250);
+
 struct Sweep {
     link: Weak<Link>,
     /// Of requests; zero: none.
@@ -75,7 +78,10 @@ fn begin(link: &Arc<Link>, timeout: Duration, silence: Option<Silence>) {
     let of_requests = (!timeout.is_zero()).then_some(timeout / 8);
     let of_silence = silence.map(|silence| silence.patience / 4);
     let pause = of_requests.into_iter().chain(of_silence).min().unwrap_or_default();
-    let pause = pause.clamp(Duration::from_millis(1), Duration::from_secs(1));
+    // A node of several is asked about long before it is given up.
+    let is_watched = session_of(link).is_some_and(|session| session.places.get().is_some());
+    let longest = if is_watched { SUSPICIOUS } else { Duration::from_secs(1) };
+    let pause = pause.clamp(Duration::from_millis(1), longest);
     let sweep = Arc::new(Sweep { link: Arc::downgrade(link), timeout, silence });
     timer::wake_at(Instant::now() + pause, Waker::from(sweep));
 }
@@ -96,7 +102,12 @@ impl Wake for Sweep {
                 return give_up(&link, session, &format!("no sign of life from {} for {millis} ms", link.peer()));
             }
             // A link that takes no frames any more is closed, or stays silent.
-            Some(Verdict::Ask) => drop(link.send(&Header::new(Kind::Ping, 0), link.buffer(), Urgency::Force)),
+            Some(Verdict::Ask) => {
+                drop(link.send(&Header::new(Kind::Ping, 0), link.buffer(), Urgency::Force));
+                if let Some(places) = session.places.get().and_then(Weak::upgrade) {
+                    places.suspect();
+                }
+            }
             Some(Verdict::Alive) | None => {}
         }
         // A request that came meanwhile has begun one of its own.

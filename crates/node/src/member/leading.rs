@@ -2,6 +2,7 @@
 
 use super::Cluster;
 use super::events::Event;
+use super::placement;
 use super::signal::Signal;
 use crate::node::Node;
 use parking_lot::Mutex;
@@ -223,6 +224,7 @@ impl Cluster {
                 slot.name((state.primary == Some(self.me)).then_some(state.view));
                 slot.set_in_sync(state.in_sync.contains(&self.me).then_some(state.version));
             }
+            self.placement.store(placement::version(group), Ordering::Release);
             std::mem::replace(&mut *known, group.clone())
         };
         self.leading.change_lease(|| self.heard(), |_| ());

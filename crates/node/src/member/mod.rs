@@ -20,6 +20,7 @@
 //! | `room` | memory that runs out on one node of several |
 //! | `orphaned` | memory of groups that are others' now |
 //! | `statistics` | how many rows tables have, over all nodes |
+//! | `placement` | who leads what, for clients |
 //! | [`dump`] | rows as a replica has them, for checkers |
 //! | `tasks`, `events` | small tools: many tasks on a thread, waiting for a change |
 //!
@@ -51,6 +52,7 @@ mod orphaned;
 pub mod overview;
 mod pacing;
 mod peers;
+mod placement;
 pub mod processes;
 mod replica_reads;
 pub mod report;
@@ -92,7 +94,7 @@ use rustc_hash::FxHashSet;
 use signal::{Envelope, Exchange, Signal};
 use slot::{Action, Context, Happening, Slot};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tasks::Tasks;
@@ -142,6 +144,8 @@ pub struct Cluster {
     followed: AtomicU64,
     /// Of it: the index of its last change of the catalog.
     followed_catalog: AtomicU64,
+    /// See [`Cluster::placement_version`].
+    placement: AtomicU32,
     catalog: Arc<CatalogState>,
     /// States of the group that tables and partitions have not followed yet.
     following: Mutex<VecDeque<Arc<Group>>>,

@@ -44,7 +44,7 @@ use rauk_manage::{Catalog, CatalogStore};
 use rauk_types::{GroupId, Member, NodeId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -252,6 +252,7 @@ async fn open(
         group: RwLock::new(Arc::new(Group::new())),
         followed: AtomicU64::new(0),
         followed_catalog: AtomicU64::new(0),
+        placement: AtomicU32::new(0),
         catalog: Arc::new(CatalogState::default()),
         following: Mutex::new(VecDeque::new()),
         changed: Event::default(),

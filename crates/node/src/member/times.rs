@@ -138,6 +138,24 @@ impl Times {
         }
     }
 
+    /// The same of a time that a client has seen at another process. Commit times are at most one above the counter
+    /// (rule 10). A higher time comes from a client whose numbers are broken; it is ignored, since it would hide commits
+    /// of this process from snapshots. When the counter known here is too low to tell, this asks for it. `Err`: no
+    /// counter can be had, and the client must not commit below what it has seen.
+    pub async fn saw_elsewhere(&self, cluster: &Cluster, time: Timestamp) -> Result<(), NodeError> {
+        let is_sound = || time.0 <= self.highest.load(Ordering::SeqCst).saturating_add(1);
+        if time <= self.seen() {
+            return Ok(());
+        }
+        if !is_sound() {
+            self.draw(cluster).await?;
+        }
+        if is_sound() {
+            self.saw(time);
+        }
+        Ok(())
+    }
+
     /// What is committed by this process from now on is not below this: no snapshot shows the later of two commits of a session without the earlier. (For all sessions of the process together, which
     /// costs nothing: many commits share a time.)
     pub fn seen(&self) -> Timestamp {

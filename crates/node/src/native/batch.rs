@@ -32,6 +32,9 @@ pub async fn run(call: &mut Call<'_>, frame: &mut Vec<u8>) -> Answered {
         let shapes = shapes?;
         call.spend(shapes.iter().any(|prepared| is_write(prepared.shape.kind)))?;
         let operations = operation::read(&batch, &shapes)?;
+        if batch.options.commit || shapes.iter().any(|prepared| is_write(prepared.shape.kind)) {
+            call.follow_session().await?;
+        }
         service.counts.operations.fetch_add(operations.list.len() as u64, Ordering::Relaxed);
         let executor =
             Executor { database: &service.database, operations: &operations, shapes: &shapes, now: (service.clock)() };

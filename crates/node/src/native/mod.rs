@@ -57,7 +57,7 @@ pub struct Request {
     pub number: u64,
     /// 0: none.
     pub transaction: u64,
-    /// What the session has seen elsewhere.
+    /// The newest commit time that the session has seen, here or at other nodes.
     pub timestamp: u64,
     pub deadline: Option<Duration>,
     pub payload: Bytes,
@@ -178,6 +178,11 @@ impl Service {
     /// Grows with every change of a definition while the node runs.
     pub fn schema_version(&self) -> u32 {
         self.database.node.catalog_changes.load(Ordering::Relaxed)
+    }
+
+    /// Of where partitions are led; 0 on a node that is no member of a cluster.
+    pub fn placement_version(&self) -> u32 {
+        self.database.node.cluster().map_or(0, |cluster| cluster.placement_version())
     }
 
     pub fn counts(&self) -> &Counts {

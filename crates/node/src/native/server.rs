@@ -35,6 +35,7 @@ fn answer(service: &Service, link: &Link, request: u64, transaction: u64, reply:
         let header = Header {
             cluster: service.cluster(),
             incarnation: service.incarnation(),
+            placement: service.placement_version(),
             schema: service.schema_version(),
             transaction,
             timestamp: reply.timestamp,
@@ -76,6 +77,7 @@ impl Handler for Server {
             | Kind::ScanNext
             | Kind::ScanClose
             | Kind::Rollback
+            | Kind::AskPlacement
             | Kind::OpenTable
             | Kind::CreateTable
             | Kind::DropTable

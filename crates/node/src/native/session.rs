@@ -393,6 +393,7 @@ impl<'r> Call<'r> {
             }
             Kind::ScanClose => scan::close(self, frame).await,
             Kind::Rollback => self.rollback(frame).await,
+            Kind::AskPlacement => self.placement(frame),
             Kind::OpenTable | Kind::CreateTable | Kind::DropTable | Kind::CreateDatabase => {
                 count(&counts.definitions);
                 self.spend(request.kind != Kind::OpenTable)?;
@@ -434,6 +435,26 @@ impl<'r> Call<'r> {
 
     pub fn saw(&mut self, time: Timestamp) {
         self.observed = self.observed.max(time);
+    }
+
+    /// What it commits here is not below what the client has seen at other nodes: `Times::saw_elsewhere`.
+    pub async fn follow_session(&self) -> Result<(), Failure> {
+        let seen = Timestamp(self.request.timestamp);
+        match self.session.service.database.node.cluster() {
+            Some(cluster) => cluster.times.saw_elsewhere(cluster, seen).await.map_err(|e| self.failure(e)),
+            None => Ok(()),
+        }
+    }
+
+    /// Where partitions are led. A server that is no member of a cluster is not asked by clients of ours.
+    fn placement(&self, frame: &mut Vec<u8>) -> Answered {
+        rauk_wire::read::Reader::new(&self.request.payload, "placement").end().map_err(malformed)?;
+        let cluster = self.session.service.database.node.cluster();
+        let Some(placement) = cluster.and_then(|cluster| cluster.placement()) else {
+            return Err(failure::refused(codes::NOT_SUPPORTED_YET, "this server is no member of a cluster"));
+        };
+        placement.encode(frame);
+        Ok((Kind::Placement, std::mem::take(frame)))
     }
 
     /// Of a transaction that has ended already nothing is left to be rolled back: that is no error.

@@ -21,6 +21,8 @@ mod local;
 mod locks;
 mod namespaces;
 mod native_clients;
+mod native_placement;
+mod native_sessions;
 mod nodes;
 mod partitions;
 mod replicated;

@@ -228,9 +228,11 @@ fn replicas_are_more_and_fewer_while_the_cluster_works() {
     assert!(reasons.iter().any(|line| line.contains("yellow")), "{reasons:?}");
 }
 
+/// A client that knows this node and no other.
 fn native(node: &Node) -> Option<Client> {
     let address = format!("127.0.0.1:{}", node.process().native_port);
-    blocking::connect(&address, Options::secret_file(node.dir.join("native.secret"))).ok()
+    let options = Options::secret_file(node.dir.join("native.secret")).placement(false);
+    blocking::connect(&address, options).ok()
 }
 
 #[test]

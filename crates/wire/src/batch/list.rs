@@ -84,16 +84,21 @@ impl OperationList {
 }
 
 /// Appends a batch's payload whose operations are these.
-pub fn assemble(
+pub fn assemble(out: Vec<u8>, options: &BatchOptions, shapes: &[Shape], count: usize, operations: &[u8]) -> Vec<u8> {
+    assemble_some(out, options, shapes, count, std::iter::once(operations))
+}
+
+/// The same with operations that are not next to each other: `count` in all of these pieces.
+pub fn assemble_some<'o>(
     mut out: Vec<u8>,
     options: &BatchOptions,
     shapes: &[Shape],
     count: usize,
-    operations: &[u8],
+    pieces: impl Iterator<Item = &'o [u8]>,
 ) -> Vec<u8> {
     assert!(count <= MAX_OPERATIONS, "more operations than a batch has");
     put_head(options, count as u16, shapes, &mut out);
-    out.extend_from_slice(operations);
+    pieces.for_each(|operations| out.extend_from_slice(operations));
     out
 }
 

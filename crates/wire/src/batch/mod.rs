@@ -33,7 +33,7 @@ mod list;
 mod request;
 
 pub use answer::{AnswerBuilder, AnswerReader};
-pub use list::{OperationList, assemble};
+pub use list::{OperationList, assemble, assemble_some};
 pub use request::{Batch, BatchBuilder, Operation, Operations};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

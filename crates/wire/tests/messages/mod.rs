@@ -2,12 +2,13 @@
 
 use rauk_types::{
     Collation, Column, ColumnDefault, ColumnId, DataType, Date, DateTime, Decimal, ErrorClass, IndexId, IndexKind,
-    IndexPart, IndexSchema, TableId, TableSchema, Time, Value, ValueRef,
+    IndexPart, IndexSchema, NodeId, TableId, TableSchema, Time, Value, ValueRef,
 };
 use rauk_wire::batch::{BatchOptions, Isolation};
 use rauk_wire::definition::{self, CreateDatabase, CreateTable, Definition, DropTable, TableName};
 use rauk_wire::hello::{Challenge, Hello, Proof, Refusal, Refused, Role, Welcome};
 use rauk_wire::login::{Claim, Denied, Known, Login, Password, Salt, Salts};
+use rauk_wire::placement::{PlacedNode, Placement};
 use rauk_wire::scan::{self, PageBuilder, Scan};
 use rauk_wire::{
     AnswerBuilder, BatchBuilder, CompareOp, Failure, Filter, Header, Kind, LockWish, OpKind, Shape, Wanted, frame,
@@ -117,6 +118,8 @@ pub fn all() -> Vec<Message> {
         ),
         message("done", Kind::Done, Vec::new()),
         message("rollback", Kind::Rollback, Vec::new()),
+        message("ask_placement", Kind::AskPlacement, Vec::new()),
+        message("placement", Kind::Placement, bytes(|out| placement().encode(out))),
         message("batch", Kind::Batch, batch()),
         message("batch_of_reads", Kind::Batch, reads()),
         message("batch_answer", Kind::BatchAnswer, answer(&failure)),
@@ -132,6 +135,18 @@ pub fn all() -> Vec<Message> {
         messages.push(message(name, kind, bytes(|out| scan::encode_number(0x1122_3344_5566_7788, out))));
     }
     messages
+}
+
+pub fn placement() -> Placement {
+    let node = |node, address: &str| PlacedNode { node: NodeId(node), address: address.into() };
+    Placement {
+        version: 0x0102_0304,
+        here: NodeId(3),
+        spread: 8,
+        groups: 4,
+        nodes: vec![node(1, "db1.example:4407"), node(3, "[fe80::3]:4408")],
+        leaders: vec![NodeId(1), NodeId(3), NodeId(2), NodeId(0), NodeId(1)],
+    }
 }
 
 pub fn hello() -> Hello {

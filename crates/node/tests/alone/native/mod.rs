@@ -938,6 +938,7 @@ fn garbage() {
         Kind::DropTable,
         Kind::CreateDatabase,
         Kind::Rollback,
+        Kind::AskPlacement,
         Kind::Hello,
         Kind::Done,
     ];

@@ -1,7 +1,7 @@
 //! Clients that were let in, and ask for what makes no sense: a typed error each, and the connection goes on where what was sent could be read at all.
 
 use super::messages;
-use super::raw::{Answered, Operation, Raw, Server, key};
+use super::raw::{Answered, Operation, Raw, SOON, Server, key};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use rauk_types::{ErrorClass, TableSchema, ValueRef};
@@ -94,6 +94,24 @@ fn keys_that_are_none() {
             goes_on(&mut raw, &table);
         }
     }
+    server.assert_serves();
+}
+
+/// A node that is no member of a cluster has no placement: its answers say so, and it refuses a client that asks.
+#[test]
+fn the_placement_of_a_server_alone() {
+    let server = Server::start();
+    let mut raw = server.connect();
+    let table = raw.open("shop", "orders");
+    assert_eq!(raw.refused(Kind::AskPlacement, 0, b"").code, 1235);
+    goes_on(&mut raw, &table);
+    let request = raw.frame(Kind::Rollback, 77, 1, b"");
+    raw.send(&request).expect("the server reads");
+    let (header, _) = raw.next(SOON).expect("an answer");
+    assert_eq!((header.request, header.placement), (77, 0));
+    // Bytes that no client sends end the connection.
+    assert_eq!(raw.refused(Kind::AskPlacement, 0, b"x").code, 1835);
+    assert!(raw.is_closed_within(SOON));
     server.assert_serves();
 }
 
