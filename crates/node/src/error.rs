@@ -56,6 +56,9 @@ pub enum NodeError {
     /// The table's definition is not the one that the plan was made for: bind again.
     #[error("Table definition has changed, please retry transaction")]
     StaleSchema,
+    /// The table, or a part of it, came to be after the transaction's snapshot was drawn.
+    #[error("Table definition has changed, please retry transaction")]
+    NewerThanSnapshot,
     #[error("Table '{database}.{table}' doesn't exist")]
     NoSuchTable { database: String, table: String },
     /// DDL that cannot be done, with its MySQL error.
@@ -138,7 +141,7 @@ impl From<NodeError> for MysqlError {
             NodeError::ReadOnly { .. } => codes::OPEN_AS_READONLY,
             NodeError::DiskFull(_) => codes::DISK_FULL,
             NodeError::Interrupted => codes::QUERY_INTERRUPTED,
-            NodeError::StaleSchema => codes::TABLE_DEF_CHANGED,
+            NodeError::StaleSchema | NodeError::NewerThanSnapshot => codes::TABLE_DEF_CHANGED,
             NodeError::NoSuchTable { .. } => codes::NO_SUCH_TABLE,
             NodeError::Refused(e) => return e.clone(),
             NodeError::Unavailable(_) | NodeError::SettingsChanged => codes::GET_TEMPORARY_ERRMSG,

@@ -9,7 +9,7 @@
 //! have ([`check_alike`], errors 1731 and 1736). Left out, with error 1235: tables without a primary key, whose hidden keys are
 //! unique in one table only.
 //!
-//! A transaction with an older snapshot sees both tables as they are now, with the rows that they had then: as if they had changed places before.
+//! A transaction with an older snapshot reads neither of them any more (error 1412).
 
 use super::Exclusive;
 use super::alter::{next_version, redefined};

@@ -13,6 +13,7 @@ pub fn ends_transaction(error: &NodeError) -> bool {
             | NodeError::Moved { .. }
             | NodeError::Changed { .. }
             | NodeError::SnapshotTooOld { .. }
+            | NodeError::NewerThanSnapshot
             | NodeError::ShuttingDown
             | NodeError::UnknownOutcome(_)
             | NodeError::Fatal(_)

@@ -166,7 +166,11 @@ impl Transaction {
         if let Err(error) = self.check_killed() {
             return Some((Err(error), 0));
         }
-        let mut access = self.access(self.plain_view());
+        let view = match self.plain_view(table) {
+            Ok(view) => view,
+            Err(error) => return Some((Err(error), 0)),
+        };
+        let mut access = self.access(view);
         let mut rows = 0;
         let visit = &mut |row: &ScanRow<'_>| {
             rows += 1;

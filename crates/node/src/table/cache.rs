@@ -1,4 +1,10 @@
 //! The definitions that statements find: by name in shards, by id in one map. Only the newest version of a table is in here.
+//!
+//! A publication makes a table *another* one when its name belonged to no table or to a different one, or when it has
+//! lost leaves. Such publications are numbered. A transaction remembers the newest number when it draws its snapshot. It
+//! does not read a table with a newer number at that snapshot (error 1412): rows that went with the old table or leaf are
+//! missing, and rows that were copied are newer than the snapshot. The number is given under the exclusive metadata lock,
+//! before the table is found. Instant changes, renames and new leaves keep the number.
 
 use super::TableInfo;
 use super::relations::{Child, Relations};
@@ -8,6 +14,7 @@ use rauk_types::TableId;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const SHARDS: usize = 16;
 
@@ -18,6 +25,7 @@ pub struct TableCache {
     ids: RwLock<FxHashMap<TableId, Arc<TableInfo>>>,
     /// Of the tables that are found by name.
     relations: Mutex<Relations>,
+    published: AtomicU64,
 }
 
 fn hash(database: &str, name: &str) -> u64 {
@@ -59,6 +67,33 @@ impl TableCache {
         self.relations.lock().of(database, name)
     }
 
+    /// The number of the newest publication that older snapshots cannot read.
+    #[inline]
+    pub fn published(&self) -> u64 {
+        self.published.load(Ordering::Acquire)
+    }
+
+    /// Gives a table a new number.
+    fn number(&self, table: &TableInfo) {
+        let number = self.published.fetch_add(1, Ordering::AcqRel) + 1;
+        table.shared.set_published(number);
+        table.beneath().for_each(|leaf| leaf.shared.set_published(number));
+    }
+
+    /// Gives it one if it is another table than the one that was known by its id or name.
+    fn number_other(&self, table: &TableInfo, before: Option<&Arc<TableInfo>>) {
+        let has =
+            |leaf: &Arc<TableInfo>| table.parts.as_ref().is_some_and(|parts| parts.find(leaf.schema.id).is_some());
+        let leaves = |table: &Arc<TableInfo>| table.parts.as_ref().is_none_or(|parts| parts.leaves().iter().all(has));
+        let lost = || before.is_some_and(|before| !leaves(before));
+        let schema = &table.schema;
+        let named = || self.by_name(&schema.database, &schema.name);
+        let is_other = || schema.entry_of.is_none() && named().is_some_and(|known| known.schema.id != schema.id);
+        if !table.shared.is_published() || is_other() || lost() {
+            self.number(table);
+        }
+    }
+
     /// Puts a table in, in place of an earlier version of it (whatever name that had). At no time is neither of them found.
     pub fn publish(&self, table: Arc<TableInfo>) {
         let id = table.schema.id;
@@ -67,6 +102,7 @@ impl TableCache {
         if !children.is_empty() {
             table.shared.children.set(children);
         }
+        self.number_other(&table, self.by_id(id).as_ref());
         let old = {
             let mut ids = self.ids.write();
             let old = ids.insert(id, table.clone());
@@ -137,6 +173,7 @@ impl TableCache {
     /// A leaf and a table have changed places: `partitioned` is the newest version, and the table is `new` under the id that
     /// the leaf had. At no time is a name without its table.
     pub fn exchange(&self, partitioned: &Arc<TableInfo>, old: &Arc<TableInfo>, new: &Arc<TableInfo>) {
+        [partitioned, new].into_iter().for_each(|table| self.number(table));
         let before = {
             let mut ids = self.ids.write();
             let before = ids.insert(partitioned.schema.id, partitioned.clone());

@@ -25,7 +25,7 @@ use rauk_types::{
 use relations::{Children, Reference};
 use route::Route;
 use rustc_hash::FxHashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// One version of a table's definition, with the key codecs that statements need.
@@ -98,6 +98,8 @@ pub struct TableShared {
     io: OnceLock<Arc<TableIo>>,
     /// Unique indexes that are being filled.
     pub building: BuildingSlot,
+    /// See [`cache::TableCache::published`]; 0: not yet.
+    published: AtomicU64,
     /// Of a partitioned table: what all versions of its leaves, and of their index tables, share.
     leaves: Mutex<FxHashMap<TableId, Weak<TableShared>>>,
 }
@@ -122,6 +124,7 @@ impl TableShared {
             usage: Mutex::default(),
             io: OnceLock::new(),
             building: BuildingSlot::default(),
+            published: AtomicU64::new(0),
             leaves: Mutex::default(),
         }
     }
@@ -157,6 +160,22 @@ impl TableShared {
     #[inline]
     pub fn io(&self) -> &Arc<TableIo> {
         self.io.get_or_init(Arc::default)
+    }
+
+    /// Whether its rows came under this name, or changed as a whole, after a snapshot was drawn when `published` was the
+    /// number of [`cache::TableCache::published`]: by CREATE, TRUNCATE, a copying ALTER, partitions that went. What the snapshot
+    /// would see is then no state that ever was.
+    #[inline]
+    pub fn is_newer_than(&self, published: u64) -> bool {
+        self.published.load(Ordering::Acquire) > published
+    }
+
+    fn is_published(&self) -> bool {
+        self.published.load(Ordering::Acquire) != 0
+    }
+
+    fn set_published(&self, number: u64) {
+        self.published.store(number, Ordering::Release);
     }
 
     /// Asked under the metadata lock, the answer stays true while it is held.

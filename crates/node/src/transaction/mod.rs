@@ -143,6 +143,8 @@ pub struct Transaction {
     txn: Option<TxnRef>,
     record: Option<Arc<TxnRecord>>,
     snapshot: Option<Held>,
+    /// [`crate::table::cache::TableCache::published`] before it was drawn.
+    published: u64,
     pub(crate) observed: Timestamp,
     /// Number of the present statement's first write.
     pub(crate) statement: u32,
@@ -226,6 +228,7 @@ impl Transaction {
             txn: None,
             record: None,
             snapshot: None,
+            published: 0,
             observed: Timestamp::ZERO,
             statement: 1,
             write_number: 1,
@@ -339,6 +342,7 @@ impl Transaction {
         debug_assert!(self.txn.is_none(), "own writes and locks are not shared");
         self.take_snapshot().await?;
         let mut reader = Transaction::new(self.node.clone(), self.options.clone());
+        reader.published = self.published;
         reader.snapshot = self.snapshot.as_ref().map(|snapshot| snapshot.share(&self.node));
         reader.observed = self.observed;
         for used in self.tables.iter().filter(|t| t.shared) {
@@ -381,11 +385,12 @@ impl Transaction {
         if self.snapshot.is_some() {
             return Ok(());
         }
+        let published = self.node.tables.published();
         let drawn = match self.node.cluster() {
             None => Held::Here(self.node.draw_snapshot()),
             Some(cluster) => Held::Cluster(Arc::new(Drawn::new(cluster.clone(), cluster.draw_snapshot().await?))),
         };
-        self.snapshot = Some(drawn);
+        (self.snapshot, self.published) = (Some(drawn), published);
         Ok(())
     }
 
@@ -538,13 +543,13 @@ impl Transaction {
         self.options.isolation == Isolation::Serializable
     }
 
-    /// For plain reads of a table: of `one` row, or of more.
+    /// For plain reads of a table: of `one` row, or of more. Error 1412 where the table is newer than the snapshot.
     #[inline]
     pub(crate) async fn read_view(&mut self, table: &TableInfo, one: bool) -> Result<View, NodeError> {
         if table.own.is_none() && self.needs_snapshot(one) {
             self.take_snapshot().await?;
         }
-        Ok(self.plain_view())
+        self.plain_view(table)
     }
 
     /// Whether plain reads, of `one` row or of more, need a snapshot that is not drawn yet.
@@ -553,11 +558,15 @@ impl Transaction {
         self.snapshot.is_none() && !(one && self.options.autocommit)
     }
 
-    /// For plain reads, with the snapshot that is there.
+    /// For plain reads of a table, with the snapshot that is there. Error 1412 where the table is newer.
     #[inline]
-    pub(crate) fn plain_view(&self) -> View {
-        let at = self.snapshot.as_ref().map_or(ReadAt::Newest, |held| ReadAt::Snapshot(held.time()));
-        View { own_before: self.statement, at, conflict_after: None }
+    pub(crate) fn plain_view(&self, table: &TableInfo) -> Result<View, NodeError> {
+        let at = match &self.snapshot {
+            Some(_) if table.shared.is_newer_than(self.published) => return Err(NodeError::NewerThanSnapshot),
+            Some(held) => ReadAt::Snapshot(held.time()),
+            None => ReadAt::Newest,
+        };
+        Ok(View { own_before: self.statement, at, conflict_after: None })
     }
 
     /// For writes and locking reads.

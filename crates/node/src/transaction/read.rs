@@ -130,7 +130,10 @@ impl Transaction {
         }
         let key = Key::of(key);
         let partition = self.node.partition_of(info.route.bucket_of_key(key.bytes, key.hash));
-        let view = self.plain_view();
+        let view = match self.plain_view(info) {
+            Ok(view) => view,
+            Err(error) => return Some(Err(error)),
+        };
         let read = self.read_now(info, partition, key, view, &mut Some(visit))?;
         self.count_reads(info, Some(IndexId::PRIMARY), 1);
         Some(read)

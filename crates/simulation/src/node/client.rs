@@ -130,6 +130,7 @@ impl Client {
             NodeError::DiskFull(_) => "disk full",
             NodeError::Interrupted => "interrupted",
             NodeError::StaleSchema => "stale schema",
+            NodeError::NewerThanSnapshot => "newer than snapshot",
             NodeError::NoSuchTable { .. } => "no such table",
             NodeError::ShuttingDown => "shutting down",
             NodeError::UnknownOutcome(_) => "unknown outcome",

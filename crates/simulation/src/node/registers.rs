@@ -146,7 +146,10 @@ pub async fn run(mut client: Client, owner: i64, registers: Arc<Mutex<Registers>
         if let Err(error) = result {
             client.note(&error);
             if !matches!(error, NodeError::Deadlock | NodeError::LockTimeout | NodeError::Changed { .. })
-                && !matches!(error, NodeError::SnapshotTooOld { .. } | NodeError::MemoryFull { .. })
+                && !matches!(
+                    error,
+                    NodeError::SnapshotTooOld { .. } | NodeError::NewerThanSnapshot | NodeError::MemoryFull { .. }
+                )
             {
                 // A write of unknown fate may be among them, and the node is going down.
                 return;
