@@ -121,17 +121,30 @@ fn missing(what: &str) -> String {
     format!("cannot start {what}: install Debian's mariadb-server")
 }
 
+/// `--tmpdir` of a server with this data directory, beside that. A MariaDB that starts removes what it finds of temporary
+/// tables, those of others too where they share a directory.
+pub fn temporary(directory: &Path) -> Result<String, String> {
+    let temporary = directory.with_extension("tmp");
+    std::fs::create_dir_all(&temporary).map_err(|e| format!("cannot make {}: {e}", temporary.display()))?;
+    Ok(format!("--tmpdir={}", temporary.display()))
+}
+
 /// A data directory of MariaDB, whose root has no password.
 pub fn install_mariadb(directory: &Path) -> Result<(), String> {
     let installed = Command::new("mariadb-install-db")
         .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
         .arg(format!("--datadir={}", directory.display()))
         .arg("--user=root")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
+        .arg(temporary(directory)?)
+        .output()
         .map_err(|_| missing("mariadb-install-db"))?;
-    if installed.success() { Ok(()) } else { Err("mariadb-install-db failed".into()) }
+    if installed.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&[installed.stdout, installed.stderr].concat()).into_owned();
+    // Its last lines ask to report a bug.
+    let cause = said.lines().find(|line| line.contains("ERROR")).or(said.lines().next()).unwrap_or_default();
+    Err(format!("mariadb-install-db failed ({}): {cause}", installed.status))
 }
 
 fn start_mariadb(directory: &Path, durability: &str) -> Result<Server, String> {
@@ -142,6 +155,7 @@ fn start_mariadb(directory: &Path, durability: &str) -> Result<Server, String> {
         .args(["--no-defaults", "--user=root", "--bind-address=127.0.0.1", "--skip-log-bin", "--max-connections=1000"])
         .arg(format!("--datadir={}", directory.display()))
         .arg(format!("--socket={}/mariadb.sock", directory.display()))
+        .arg(temporary(directory)?)
         .arg(format!("--port={port}"))
         .arg(format!("--innodb-flush-log-at-trx-commit={flush}"))
         .args(["--innodb-buffer-pool-size=2G", "--innodb-log-file-size=1G", "--local-infile=1"])

@@ -26,20 +26,24 @@ impl MariaDb {
     /// With more options of mariadbd's.
     pub fn start_with(options: &[&str]) -> MariaDb {
         let directory = tempfile::tempdir().expect("a directory");
+        let data = format!("--datadir={}", directory.path().join("data").display());
+        // A MariaDB that starts removes what it finds of temporary tables: of others too, were the directory shared.
+        let temporary = directory.path().join("tmp");
+        std::fs::create_dir(&temporary).expect("a directory for temporary tables");
+        let temporary = format!("--tmpdir={}", temporary.display());
         let installed = Command::new("mariadb-install-db")
             .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--user=root"])
-            .arg(format!("--datadir={}", directory.path().display()))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()
+            .args([&data, &temporary])
+            .output()
             .expect("mariadb-server is installed");
-        assert!(installed.success());
+        let said = [installed.stdout, installed.stderr].concat();
+        assert!(installed.status.success(), "mariadb-install-db: {}", String::from_utf8_lossy(&said));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         drop(listener);
         let child = Command::new("mariadbd")
             .args(["--no-defaults", "--user=root", "--bind-address=127.0.0.1", "--skip-log-bin"])
-            .arg(format!("--datadir={}", directory.path().display()))
+            .args([&data, &temporary])
             .arg(format!("--socket={}", directory.path().join("s").display()))
             .arg(format!("--port={port}"))
             .args(options)

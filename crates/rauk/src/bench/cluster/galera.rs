@@ -4,7 +4,7 @@
 //! transferred by mysqldump: the rsync method drops the rights of root and cannot write into directories that only root enters, and at the start there is next to nothing to transfer.
 
 use crate::bench::process::{Process, cpu_time, free_ports};
-use crate::bench::servers::{connect_with_patience, install_mariadb};
+use crate::bench::servers::{connect_with_patience, install_mariadb, temporary};
 use mysql::prelude::Queryable;
 use std::fs::File;
 use std::path::Path;
@@ -39,6 +39,7 @@ impl Galera {
             command
                 .args(["--no-defaults", "--user=root", "--bind-address=127.0.0.1", "--skip-log-bin", "--max-connections=1000"])
                 .arg(format!("--datadir={}", directory.display()))
+                .arg(temporary(&directory)?)
                 .arg(format!("--socket={}/m.sock", directory.display()))
                 .arg(format!("--pid-file={}/m.pid", directory.display()))
                 .arg(format!("--port={sql}"))

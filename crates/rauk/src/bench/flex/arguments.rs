@@ -13,6 +13,8 @@ pub enum Peer {
     Memcached,
     /// The same server, by a client that sends at once.
     Force,
+    /// The same cluster, by a client that sends all to the nodes of its address.
+    Unplaced,
     /// A Rauk of this durability.
     Relaxed,
     Fsync,
@@ -22,6 +24,7 @@ const PEERS: &[(&str, Peer)] = &[
     ("redis", Peer::Redis),
     ("memcached", Peer::Memcached),
     ("force", Peer::Force),
+    ("unplaced", Peer::Unplaced),
     ("relaxed", Peer::Relaxed),
     ("fsync", Peer::Fsync),
 ];
@@ -31,11 +34,11 @@ const PEERS: &[(&str, Peer)] = &[
 pub enum Place {
     /// A process that the run starts.
     Own,
-    /// A server that runs; its process, if it is on this machine and its processor time is wanted.
+    /// A server or a cluster that runs; its processes, if they are on this machine and their processor time is wanted.
     Running {
         address: String,
         secret_file: PathBuf,
-        pid: Option<u32>,
+        pids: Vec<u32>,
     },
     Embedded,
     /// Rauk takes no part: only peers.
@@ -128,8 +131,12 @@ pub fn command() -> Command {
         .arg(text("warm-up", "N", "Seconds before them").value_parser(seconds).default_value("1"))
         .arg(number("rounds", "Rounds; targets take turns in each", 1..=100, "3"))
         .arg(
-            text("connect", "HOST:PORT", "A server that runs, in place of one of this run's own")
-                .requires("secret-file"),
+            text(
+                "connect",
+                "ADDRESS",
+                "HOST:PORT or rauk://HOST:PORT,…: what runs, in place of a server of this run's own",
+            )
+            .requires("secret-file"),
         )
         .arg(
             text("secret-file", "FILE", "The running server's secret")
@@ -137,7 +144,8 @@ pub fn command() -> Command {
                 .requires("connect"),
         )
         .arg(
-            text("server-pid", "PID", "The running server's process, to measure its CPU")
+            text("server-pid", "LIST", "The running server's processes, to measure their CPU")
+                .value_delimiter(',')
                 .value_parser(value_parser!(u32))
                 .requires("connect"),
         )
@@ -154,7 +162,10 @@ pub fn command() -> Command {
                 .value_parser(value_parser!(u64).range(0..=1_000_000)),
         )
         .arg(number("connections", "Sockets of the client, shared by its threads", 1..=128, "1"))
-        .arg(list(text("against", "LIST", "redis, memcached; force, relaxed, fsync: Rauk in another way"), peer))
+        .arg(list(
+            text("against", "LIST", "redis, memcached; force, unplaced, relaxed, fsync: Rauk in another way"),
+            peer,
+        ))
         .arg(flag("redis-mget", "Redis reads by MGET too; the better counts"))
         .arg(flag("no-redis-benchmark", "Redis without its own benchmark as a second client"))
         .arg(flag(
@@ -172,8 +183,8 @@ pub fn options(arguments: &ArgMatches) -> Result<Options, String> {
     let path = |name: &str| arguments.get_one::<PathBuf>(name).cloned();
     let place = match (arguments.get_one::<String>("connect"), path("secret-file")) {
         (Some(address), Some(secret_file)) => {
-            let pid = arguments.get_one::<u32>("server-pid").copied();
-            Place::Running { address: address.clone(), secret_file, pid }
+            let pids = arguments.get_many::<u32>("server-pid").into_iter().flatten().copied().collect();
+            Place::Running { address: address.clone(), secret_file, pids }
         }
         _ if arguments.get_flag("embedded") => Place::Embedded,
         _ if arguments.get_flag("peers-only") => Place::Nowhere,
@@ -229,6 +240,9 @@ fn check(options: &Options) -> Result<(), String> {
     if has(Peer::Force) && !matches!(options.place, Place::Own | Place::Running { .. }) {
         return Err("'force' is another way to a server: it goes neither with --embedded nor with --peers-only".into());
     }
+    if has(Peer::Unplaced) && !matches!(options.place, Place::Running { .. }) {
+        return Err("'unplaced' is another way to a cluster that runs: name its nodes with --connect".into());
+    }
     if options.force_send && has(Peer::Force) {
         return Err("with --force-send there is nothing else to compare 'force' with".into());
     }
@@ -273,6 +287,7 @@ mod tests {
             ("--connect 127.0.0.1:1", "--secret-file"),
             ("--transactional --against memcached", "memcached has no transactions"),
             ("--embedded --against force", "--embedded"),
+            ("--against unplaced", "--connect"),
             ("--durability fsync --against fsync", "another --durability"),
             ("--peers-only", "--against"),
             ("--rounds 100 --threads 128", "8192"),

@@ -169,7 +169,8 @@ pub struct Run<'r> {
     pub title: String,
     /// Operations in all, where that is known: of work that is done once.
     pub total: Option<u64>,
-    pub server: Option<u32>,
+    /// The processes of the server; none: its processor time is not wanted.
+    pub servers: &'r [u32],
     /// The server is this process.
     pub embedded: bool,
     pub source: &'r (dyn Fn(usize) -> Source + Sync),
@@ -220,7 +221,7 @@ pub fn run(
         errors: 0,
         first_error: None,
         latency: Latency::Quoted([0.0; 4]),
-        server_cpu: after.server.zip(before.server).map(|(a, b)| a.own - b.own),
+        server_cpu: after.server.zip(before.server).map(|(a, b)| a - b),
         client_cpu: (!run.embedded).then_some(after.client.own - before.client.own),
     };
     let mut all = latencies();
@@ -248,14 +249,21 @@ impl Drop for Running<'_> {
 
 struct Clock {
     at: Instant,
-    server: Option<CpuTime>,
+    /// Seconds of all its processes.
+    server: Option<f64>,
     client: CpuTime,
 }
 
 impl Clock {
     fn read(run: &Run<'_>) -> Result<Clock, String> {
         let client = cpu_time(std::process::id())?;
-        let server = if run.embedded { Some(client) } else { run.server.map(cpu_time).transpose()? };
+        let server = match (run.embedded, run.servers) {
+            (true, _) => Some(client.own),
+            (false, []) => None,
+            (false, processes) => {
+                Some(processes.iter().map(|pid| Ok(cpu_time(*pid)?.own)).sum::<Result<f64, String>>()?)
+            }
+        };
         Ok(Clock { at: Instant::now(), server, client })
     }
 }
@@ -329,7 +337,7 @@ mod tests {
                 time: time.map(|(a, b)| (Duration::from_millis(a), Duration::from_millis(b))),
                 title: String::new(),
                 total: None,
-                server: None,
+                servers: &[],
                 embedded: false,
                 source,
             },
@@ -380,7 +388,7 @@ mod tests {
                 time: None,
                 title: String::new(),
                 total: None,
-                server: None,
+                servers: &[],
                 embedded: false,
                 source: &source,
             },

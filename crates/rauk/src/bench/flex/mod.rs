@@ -44,8 +44,8 @@ use workload::{Op, Source, Work, Workload};
 struct Target {
     name: String,
     access: Access,
-    /// The server's process, where it is known.
-    server: Option<u32>,
+    /// The server's processes, where they are known.
+    servers: Vec<u32>,
     /// Whose data it uses: two ways to one server are one family, the better of which counts.
     family: &'static str,
     /// It works on the data of one before it in the list.
@@ -118,6 +118,7 @@ impl Target {
 }
 
 const FORCE: &str = "Rauk, force-send";
+const UNPLACED: &str = "Rauk, placement=off";
 
 fn client_options(options: &Options, secret: &Path, force: bool) -> rauk_client::Options {
     let mut client = rauk_client::Options::secret_file(secret);
@@ -147,11 +148,11 @@ fn targets(options: &Options, root: &Path, held: &mut Held) -> Result<Vec<Target
     match &options.place {
         Place::Own => {
             let (port, pid) = own(&options.durability, held)?;
-            main = Some((port, Some(pid)));
+            main = Some((port, vec![pid]));
         }
-        Place::Running { address, secret_file, pid } => {
+        Place::Running { address, secret_file, pids } => {
             let port = servers::NativePort { address: address.clone(), secret_file: secret_file.clone() };
-            main = Some((port, *pid));
+            main = Some((port, pids.clone()));
         }
         Place::Embedded => {
             let defaults = rauk_node::Config::default();
@@ -169,27 +170,34 @@ fn targets(options: &Options, root: &Path, held: &mut Held) -> Result<Vec<Target
             targets.push(Target {
                 name,
                 access: Access::Embedded(native),
-                server: None,
+                servers: Vec::new(),
                 family: "Rauk",
                 shares: false,
             });
         }
         Place::Nowhere => {}
     }
-    if let Some((port, server)) = &main {
+    if let Some((port, servers)) = &main {
         let native = Native::create(connect(port, options.force_send)?, options.size)?;
         let name = if options.force_send { FORCE } else { "Rauk" };
         let access = Access::Native(native);
-        targets.push(Target { name: name.into(), access, server: *server, family: "Rauk", shares: false });
+        targets.push(Target { name: name.into(), access, servers: servers.clone(), family: "Rauk", shares: false });
     }
     for peer in &options.against {
         match peer {
             Peer::Force => {
-                let (port, server) = main.as_ref().expect("the options were checked");
-                let native = Native::open(connect(port, true)?, options.size)?;
-                let access = Access::Native(native);
-                let family = "force-send";
-                targets.push(Target { name: FORCE.into(), access, server: *server, family, shares: true });
+                let (port, servers) = main.as_ref().expect("the options were checked");
+                let access = Access::Native(Native::open(connect(port, true)?, options.size)?);
+                let (servers, family) = (servers.clone(), "force-send");
+                targets.push(Target { name: FORCE.into(), access, servers, family, shares: true });
+            }
+            Peer::Unplaced => {
+                let (port, servers) = main.as_ref().expect("the options were checked");
+                let client = client_options(options, &port.secret_file, options.force_send).placement(false);
+                let client = blocking::connect(&port.address, client).map_err(|e| e.to_string())?;
+                let access = Access::Native(Native::open(client, options.size)?);
+                let (servers, family) = (servers.clone(), "unplaced");
+                targets.push(Target { name: UNPLACED.into(), access, servers, family, shares: true });
             }
             Peer::Relaxed | Peer::Fsync => {
                 let (durability, name) =
@@ -197,15 +205,21 @@ fn targets(options: &Options, root: &Path, held: &mut Held) -> Result<Vec<Target
                 let (port, pid) = own(durability, held)?;
                 let native = Native::create(connect(&port, options.force_send)?, options.size)?;
                 let access = Access::Native(native);
-                let (server, family) = (Some(pid), durability);
-                targets.push(Target { name: name.into(), access, server, family, shares: false });
+                let (servers, family) = (vec![pid], durability);
+                targets.push(Target { name: name.into(), access, servers, family, shares: false });
             }
             Peer::Redis => {
                 let (process, port) = servers::start_redis(&root.join("redis"), options.durability == "fsync")?;
-                let server = Some(process.pid());
+                let servers = vec![process.pid()];
                 held.processes.push(process);
                 let mut push = |name: &str, access, shares| {
-                    targets.push(Target { name: name.into(), access, server, family: "Redis", shares });
+                    targets.push(Target {
+                        name: name.into(),
+                        access,
+                        servers: servers.clone(),
+                        family: "Redis",
+                        shares,
+                    });
                 };
                 let protocol = |mget| Protocol::Redis { mget, transactional: options.transactional };
                 push("Redis", Access::Peer(port, protocol(false)), false);
@@ -218,11 +232,17 @@ fn targets(options: &Options, root: &Path, held: &mut Held) -> Result<Vec<Target
             }
             Peer::Memcached => {
                 let (process, port) = servers::start_memcached(options.keys)?;
-                let server = Some(process.pid());
+                let servers = vec![process.pid()];
                 held.processes.push(process);
                 let mut push = |name: &str, multi_get, shares| {
                     let access = Access::Peer(port, Protocol::Memcached { multi_get });
-                    targets.push(Target { name: name.into(), access, server, family: "memcached", shares });
+                    targets.push(Target {
+                        name: name.into(),
+                        access,
+                        servers: servers.clone(),
+                        family: "memcached",
+                        shares,
+                    });
                 };
                 push("memcached", false, false);
                 if options.memcached_get {
@@ -251,7 +271,7 @@ fn rounds(options: &Options, targets: &[Target], workload: Workload) -> Result<V
                     let write = workload != Workload::One(Op::Read);
                     let benchmark = redis::Benchmark {
                         port,
-                        server: target.server.expect("Redis is this run's own"),
+                        server: target.servers[0],
                         write,
                         keys: options.keys,
                         size: options.size,
@@ -293,7 +313,7 @@ fn turn(options: &Options, target: &Target, workload: Workload, round: usize, ti
         time: Some((if once { Duration::ZERO } else { options.warm_up }, options.measured)),
         title: title.to_string(),
         total: once.then_some(options.keys),
-        server: target.server,
+        servers: &target.servers,
         embedded: matches!(target.access, Access::Embedded(_)),
         source: &source,
     };
@@ -333,7 +353,7 @@ fn fill(options: &Options, target: &Target, work: Work) -> Result<(), String> {
         time: None,
         title: format!("{}: loading", target.name),
         total: Some(total),
-        server: target.server,
+        servers: &target.servers,
         embedded: matches!(target.access, Access::Embedded(_)),
         source: &source,
     };

@@ -408,7 +408,9 @@ mod tests {
     #[test]
     fn a_cluster_is_started_as_it_was_laid_out() {
         let directory = tempfile::tempdir().unwrap();
-        let cluster = lay_out(&wish(3, 0, 0, 0, 2), &directory.path().join("c")).unwrap();
+        let directory = directory.path().join("c");
+        make_empty(&directory).unwrap();
+        let cluster = lay_out(&wish(3, 0, 0, 0, 2), &directory).unwrap();
         let asked = |change: &dyn Fn(&mut Wish)| {
             let mut wish = wish(3, 0, 0, 0, 2);
             change(&mut wish);
@@ -428,7 +430,11 @@ mod tests {
     fn a_directory_with_something_else_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("letters"), "x").unwrap();
+        let lock = Lock::take(directory.path(), "rauk cluster up").unwrap();
         let error = make_empty(directory.path()).unwrap_err();
         assert!(error.contains("letters") && error.contains("--dir"), "{error}");
+        std::fs::remove_file(directory.path().join("letters")).unwrap();
+        make_empty(directory.path()).expect("it holds the lock alone");
+        drop(lock);
     }
 }
