@@ -28,7 +28,7 @@ pub enum NodeError {
     Changed { table: String },
     #[error(
         "Record has changed since last read in table '{table}': the snapshot is too old: its versions were given up \
-         at rauk_history_limit, or the table has been rebuilt since; start a new transaction"
+         at rauk_history_limit, or the unique key by which it reads is newer; start a new transaction"
     )]
     SnapshotTooOld { table: String },
     #[error(

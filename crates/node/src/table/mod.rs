@@ -162,9 +162,8 @@ impl TableShared {
         self.io.get_or_init(Arc::default)
     }
 
-    /// Whether its rows came under this name, or changed as a whole, after a snapshot was drawn when `published` was the
-    /// number of [`cache::TableCache::published`]: by CREATE, TRUNCATE, a copying ALTER, partitions that went. What the snapshot
-    /// would see is then no state that ever was.
+    /// Whether it became another table (CREATE, TRUNCATE, a copying ALTER, lost partitions) after a snapshot.
+    /// `published`: [`cache::TableCache::published`] when that was drawn. What it would see is no state that ever was.
     #[inline]
     pub fn is_newer_than(&self, published: u64) -> bool {
         self.published.load(Ordering::Acquire) > published

@@ -138,6 +138,7 @@ impl Wish {
 pub fn run(wish: &Wish, dir: &Path) -> Result<(), String> {
     let began = Instant::now();
     if !dir.join(FILE).exists() {
+        // A wish that cannot be met makes no directory.
         wish.layout()?;
         make_empty(dir)?;
     }
