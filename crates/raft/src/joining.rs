@@ -302,6 +302,7 @@ mod tests {
             name: name.clone(),
             partitions: 4,
             groups: None,
+            grows: false,
             replicas: 1,
             durability,
             replace_after: DEFAULT_REPLACE_AFTER,

@@ -157,7 +157,7 @@ impl Group {
         node: NodeId,
         nonce: u64,
         whole: &[GroupId],
-        recovery: u64,
+        (recovery, groups): (u64, Option<u16>),
         directory: &DirectoryState,
         successor: Option<(ProcessId, &[GroupId])>,
     ) -> Result<Answer, Answer> {
@@ -167,7 +167,8 @@ impl Group {
             return Ok(Answer::Process(*process));
         }
         self.check_directory(node, directory)?;
-        if recovery != self.recovery.number {
+        let has_split = groups.is_some_and(|groups| usize::from(groups) != self.replication_groups.len());
+        if recovery != self.recovery.number || has_split {
             return Err(Answer::Void);
         }
         if self.next_process >= MOST_PROCESSES {

@@ -6,6 +6,7 @@ mod commits;
 mod damage;
 mod large;
 mod pairs;
+mod splitting;
 mod unanswered;
 mod world;
 

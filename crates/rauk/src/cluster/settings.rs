@@ -22,7 +22,8 @@ pub struct ClusterSettings {
     pub port: Option<u16>,
     /// Of a cluster that is founded.
     pub replicas: Option<u8>,
-    /// Replication groups of a cluster that is founded; `None`: as many as partitions.
+    /// Replication groups of a cluster that is founded, for ever; 0: as many as partitions. `None`: one to begin with,
+    /// and more as nodes come.
     pub groups: Option<u16>,
     /// Seconds after which a node that is down is replaced, of a cluster that is founded.
     pub replace_after: Option<u32>,
@@ -94,11 +95,9 @@ pub fn replicas(text: &str) -> Result<u8, String> {
     if (1..=4).contains(&number) { Ok(number) } else { Err(wanted()) }
 }
 
-/// `None`: as many as partitions.
-pub fn groups(text: &str) -> Result<Option<u16>, String> {
+pub fn groups(text: &str) -> Result<u16, String> {
     let wanted = || "a number of replication groups, 1 to the number of partitions, or 0: as many as these".to_string();
-    let number: u16 = text.trim().parse().map_err(|_| wanted())?;
-    Ok((number > 0).then_some(number))
+    text.trim().parse().map_err(|_| wanted())
 }
 
 /// Seconds.
