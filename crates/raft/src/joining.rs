@@ -302,7 +302,6 @@ mod tests {
             name: name.clone(),
             partitions: 4,
             groups: None,
-            grows: false,
             replicas: 1,
             durability,
             replace_after: DEFAULT_REPLACE_AFTER,

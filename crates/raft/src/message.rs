@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 const MAGIC: &[u8; 4] = b"RKMG";
 /// The version of what the nodes of a cluster say to each other. Every change of the control plane's messages, of the
 /// meaning of its log entries, or of the messages between data nodes raises it: a process of another version cannot join.
-pub const PROTOCOL: u16 = 19;
+pub const PROTOCOL: u16 = 18;
 pub const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 #[derive(Serialize, Deserialize)]

@@ -330,10 +330,9 @@ pub const KEYS: &[Key] = &[
     key!(
         "groups",
         "N",
-        "Member of a cluster: a cluster that is founded has so many replication groups for ever; 0: one a partition. \
-         A transaction within one group is one log entry; at most as many nodes lead as there are groups [default: \
-         one, and more as nodes come]",
-        |s, v| cluster::groups(v).map(|x| s.cluster.groups = Some(x))
+        "Member of a cluster: replication groups of a cluster that is founded. A transaction within one group is \
+         one log entry; at most as many nodes lead as there are groups; 0: one a partition [default: 0]",
+        |s, v| cluster::groups(v).map(|x| s.cluster.groups = x)
     ),
     key!(
         "replace-after",

@@ -50,7 +50,7 @@ pub use ids::{
 pub use index_keys::{IndexKeys, RowKeys};
 pub use json::JsonRef;
 pub use key::{KeyDef, KeyPart};
-pub use layout::{Groups, Layout, Split};
+pub use layout::Layout;
 pub use members::Members;
 pub use partitioning::Partitioning;
 pub use row::{Covering, Field, FieldKind, LargeValue, RowImage, RowLayout, RowView};

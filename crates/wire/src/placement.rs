@@ -5,18 +5,18 @@
 //! asked). The version grows with every change of a leader, by the same amount on all nodes; [`is_newer`] compares two.
 //!
 //! ```text
-//! version u32 │ here u16 │ spread u16 │ nodes varint │ (node u16 │ address prefixed) … │ leader u16 …
+//! version u32 │ here u16 │ spread u16 │ groups u16 │ nodes varint │ (node u16 │ address prefixed) … │ leader u16 …
 //! ```
-//! `spread` is that of [`Layout::new`], which says the partition of a bucket. There is one leader for each partition,
-//! that of the fully replicated tables last; 0: nobody known. Nodes come in the order of their numbers, each once. A
-//! node that leads and takes no native clients is among the leaders and not among the nodes.
+//! `spread` and `groups` are those of [`Layout::new`], which says the partition and group of a bucket. There is one
+//! leader for each group, that of the fully replicated tables last; 0: nobody known. Nodes come in the order of their
+//! numbers, each once. A node that leads and takes no native clients is among the leaders and not among the nodes.
 //!
 //! Decoding checks all of this, so that what was read has a leader or none for every bucket. It allocates no more
 //! than arrived. Whether a leader can be reached is for the client to find out.
 
 use crate::WireError;
 use crate::read::{Reader, put_prefixed, put_varint};
-use rauk_types::{Layout, NodeId};
+use rauk_types::{GroupId, Layout, NodeId};
 
 /// Longest address of a node, in bytes.
 pub const MAX_ADDRESS: usize = 300;
@@ -31,9 +31,10 @@ pub struct Placement {
     pub here: NodeId,
     /// As for [`Layout::new`].
     pub spread: u16,
+    pub groups: u16,
     /// Nodes that are up and take native clients, by number.
     pub nodes: Vec<PlacedNode>,
-    /// By partition. Zero: nobody.
+    /// By group. Zero: nobody.
     pub leaders: Vec<NodeId>,
 }
 
@@ -51,18 +52,18 @@ pub fn is_newer(a: u32, b: u32) -> bool {
 
 impl Placement {
     pub fn layout(&self) -> Option<Layout> {
-        Layout::new(self.spread, 1)
+        Layout::new(self.spread, self.groups)
     }
 
     /// The node that leads a bucket's partition.
     pub fn leader(&self, layout: Layout, bucket: u16) -> Option<NodeId> {
-        let partition = layout.partition_of(bucket);
-        self.leaders.get(usize::from(partition)).copied().filter(|node| *node != NodeId(0))
+        let GroupId(group) = layout.group_of(layout.partition_of(bucket));
+        self.leaders.get(usize::from(group)).copied().filter(|node| *node != NodeId(0))
     }
 
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.version.to_le_bytes());
-        for number in [self.here.0, self.spread] {
+        for number in [self.here.0, self.spread, self.groups] {
             out.extend_from_slice(&number.to_le_bytes());
         }
         put_varint(u32::try_from(self.nodes.len()).expect("a node's number has 16 bits"), out);
@@ -77,8 +78,8 @@ impl Placement {
         let mut reader = Reader::new(payload, "placement");
         let version = reader.u32()?;
         let here = NodeId(reader.u16()?);
-        let spread = reader.u16()?;
-        let layout = Layout::new(spread, 1).ok_or_else(|| reader.malformed())?;
+        let (spread, groups) = (reader.u16()?, reader.u16()?);
+        let layout = Layout::new(spread, groups).ok_or_else(|| reader.malformed())?;
         let count = reader.varint()? as usize;
         if version == 0 || here == NodeId(0) || count > reader.remaining() / NODE_BYTES {
             return Err(reader.malformed());
@@ -94,13 +95,13 @@ impl Placement {
             }
             nodes.push(PlacedNode { node, address: address.to_owned() });
         }
-        let partitions = layout.partitions().len();
-        if reader.remaining() != 2 * partitions {
+        let groups_in_all = layout.groups().len();
+        if reader.remaining() != 2 * groups_in_all {
             return Err(reader.malformed());
         }
-        let leaders = (0..partitions).map(|_| reader.u16().map(NodeId)).collect::<Result<_, _>>()?;
+        let leaders = (0..groups_in_all).map(|_| reader.u16().map(NodeId)).collect::<Result<_, _>>()?;
         reader.end()?;
-        Ok(Placement { version, here, spread, nodes, leaders })
+        Ok(Placement { version, here, spread, groups, nodes, leaders })
     }
 }
 
@@ -116,7 +117,8 @@ mod tests {
         Placement {
             version: 7,
             here: NodeId(2),
-            spread: 2,
+            spread: 4,
+            groups: 2,
             nodes: vec![node(1, "a:4407"), node(2, "b:4407")],
             leaders: vec![NodeId(1), NodeId(2), NodeId(0)],
         }
@@ -150,8 +152,8 @@ mod tests {
         assert!(is_refused(|p| p.here = NodeId(0)));
         assert!(is_refused(|p| p.spread = 0));
         assert!(is_refused(|p| p.spread = u16::MAX));
-        assert!(is_refused(|p| p.spread = 1));
-        assert!(is_refused(|p| p.spread = 3));
+        assert!(is_refused(|p| p.groups = 5));
+        assert!(is_refused(|p| p.groups = 1));
         assert!(is_refused(|p| p.leaders.push(NodeId(1))));
         assert!(is_refused(|p| p.leaders.truncate(2)));
         assert!(is_refused(|p| p.nodes.push(node(2, "again:1"))));
@@ -165,7 +167,7 @@ mod tests {
     fn counts_that_lie_allocate_nothing() {
         let mut bytes = Vec::new();
         placement().encode(&mut bytes);
-        let at = 8;
+        let at = 10;
         assert_eq!(bytes[at], 2, "the number of nodes");
         bytes.splice(at..=at, [0xFF, 0xFF, 0xFF, 0xFF, 0x0F]);
         assert!(Placement::decode(&bytes).is_err());

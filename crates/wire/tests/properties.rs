@@ -352,14 +352,14 @@ proptest! {
     fn placements(
         version in 1..=u32::MAX,
         here in 1..=u16::MAX,
-        spread in 1..64u16,
+        (spread, groups) in (1..64u16).prop_flat_map(|spread| (Just(spread), 1..=spread)),
         nodes in prop::collection::btree_map(1..=u16::MAX, ".{1,60}", 0..10),
         leader in vec(any::<u16>(), 64),
         bucket in 0..=rauk_types::layout::EVERYWHERE,
     ) {
         let nodes = nodes.into_iter().map(|(node, address)| PlacedNode { node: NodeId(node), address }).collect();
-        let leaders = leader[..usize::from(spread) + 1].iter().map(|leader| NodeId(*leader)).collect();
-        let placement = Placement { version, here: NodeId(here), spread, nodes, leaders };
+        let leaders = leader[..usize::from(groups) + 1].iter().map(|leader| NodeId(*leader)).collect();
+        let placement = Placement { version, here: NodeId(here), spread, groups, nodes, leaders };
         let mut bytes = Vec::new();
         placement.encode(&mut bytes);
         let read = Placement::decode(&bytes).unwrap();

@@ -92,7 +92,7 @@ impl Replica {
         }
     }
 
-    pub(super) fn learn_stable(&mut self, upto: Position, out: &mut Outbox) {
+    fn learn_stable(&mut self, upto: Position, out: &mut Outbox) {
         if upto > self.stable {
             self.stable = upto;
             out.push(Output::Stable { upto });

@@ -256,10 +256,3 @@ pub struct Restored {
     /// The newest entries, in order, as many as fit [`Limits::kept_bytes`], and all behind `stable`.
     pub kept: Vec<Entry>,
 }
-
-impl Restored {
-    /// The last entry of the stream.
-    pub fn last(&self) -> EntryId {
-        self.kept.last().map(|entry| entry.id).or(self.history.last().copied()).unwrap_or_default()
-    }
-}

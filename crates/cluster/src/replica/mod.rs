@@ -376,36 +376,6 @@ impl Replica {
         may
     }
 
-    /// The control plane says that everything up to here is stable.
-    pub fn hear_stable(&mut self, upto: Position, out: &mut Outbox) {
-        if self.contents == Contents::Whole {
-            self.learn_stable(upto.min(self.history.last().position), out);
-        }
-    }
-
-    /// Whether this stream ends with the entry that ends a view, as the control plane says, or with what may follow on it
-    /// in that view: who has entries of the view at its place or behind it has it.
-    pub fn ends_with(&self, id: EntryId) -> bool {
-        let last = self.history.last();
-        self.contents == Contents::Whole && last.position >= id.position && last.view == id.view
-    }
-
-    /// Whether what is here is from behind that entry, or will be: it has entries of a later view, or is to get a copy by
-    /// a primary of one.
-    pub fn is_past(&self, id: EntryId) -> bool {
-        match self.contents {
-            Contents::Whole => self.history.last().view > id.view,
-            Contents::Partial => self.view > id.view,
-        }
-    }
-
-    /// What is here is not what the others have, by what the control plane says: all is forgotten, in the log too, and
-    /// this replica is as one whose copy was cut off. `state`: of a transaction table without transactions.
-    pub fn give_up(&mut self, now: Duration, state: Bytes, out: &mut Outbox) {
-        self.leading = None;
-        self.forget_contents(now, state, out);
-    }
-
     /// The rows or the table here contradict the stream, or are damaged: this replica takes part in nothing any more
     /// (rule 80). Its log is as good as before. It begins again ([`Output::Damaged`]) when a primary goes on without it:
     /// one of a later view, or one that tells it to discard what it has.

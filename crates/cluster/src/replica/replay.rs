@@ -174,7 +174,7 @@ impl Replay {
     }
 
     /// What the replica begins with. `None`: the log says nothing of the group.
-    pub fn finish(&self) -> Option<Restored> {
+    pub fn finish(self) -> Option<Restored> {
         if !self.started && !self.skipped {
             return None;
         }

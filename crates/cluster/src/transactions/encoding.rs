@@ -6,7 +6,7 @@
 use super::chunks::Chunks;
 use super::memory::{COMMITS, Commits, TOMBSTONES, Tombstones, number};
 use super::record::{Outcome, is_sorted};
-use super::table::{Change, CutAt, End, Part, Prepared, Standing, TxnTable};
+use super::table::{Change, CutAt, Part, Prepared, Standing, TxnTable};
 use bytes::Bytes;
 use rauk_types::{Position, ProcessId, Timestamp, TxnId};
 use rustc_hash::FxHashMap;
@@ -15,9 +15,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// Cuts came with 2, chunks with 3, ends of views with 4.
-const VERSION: u8 = 4;
-const WITHOUT_ENDS: u8 = 3;
+/// Cuts came with 2, chunks with 3.
+const VERSION: u8 = 3;
 const WITHOUT_CHUNKS: u8 = 2;
 const WITHOUT_CUTS: u8 = 1;
 
@@ -70,8 +69,7 @@ impl TxnTable {
         };
         let bytes = postcard::to_extend(&stored, vec![VERSION]).expect("a table can always be written");
         let bytes = postcard::to_extend(&self.cuts, bytes).expect("a table can always be written");
-        let bytes = postcard::to_extend(&self.chunks.store(), bytes).expect("a table can always be written");
-        postcard::to_extend(&self.end, bytes).expect("a table can always be written").into()
+        postcard::to_extend(&self.chunks.store(), bytes).expect("a table can always be written").into()
     }
 
     /// `None`: these bytes are no table. All clocks begin `now`.
@@ -80,21 +78,16 @@ impl TxnTable {
         let (stored, rest) = postcard::take_from_bytes::<Stored>(rest).ok()?;
         let (cuts, rest) = match *version {
             WITHOUT_CUTS => (VecDeque::new(), rest),
-            WITHOUT_CHUNKS | WITHOUT_ENDS | VERSION => postcard::take_from_bytes::<VecDeque<CutAt>>(rest).ok()?,
+            WITHOUT_CHUNKS | VERSION => postcard::take_from_bytes::<VecDeque<CutAt>>(rest).ok()?,
             _ => return None,
         };
         let (chunks, rest) = match *version {
-            WITHOUT_ENDS | VERSION => {
+            VERSION => {
                 let (chunks, rest) = postcard::take_from_bytes(rest).ok()?;
                 (Chunks::restore(chunks, stored.stable, stored.last)?, rest)
             }
             _ => (Chunks::default(), rest),
         };
-        let (end, rest) = match *version {
-            VERSION => postcard::take_from_bytes::<Option<End>>(rest).ok()?,
-            _ => (None, rest),
-        };
-        end.is_none_or(|end| end.position <= stored.last).then_some(())?;
         let grows = |(a, b): (&CutAt, &CutAt)| a.at < b.at && b.at > stored.stable;
         let sound = cuts.iter().zip(cuts.iter().skip(1)).all(grows) && cuts.iter().all(|c| c.at <= stored.last);
         sound.then_some(())?;
@@ -113,7 +106,6 @@ impl TxnTable {
             tombstones: Tombstones::default(),
             cuts,
             chunks,
-            end,
             ..TxnTable::default()
         };
         let mut numbers = Numbers::default();

@@ -47,5 +47,5 @@ mod tests;
 pub use decision::Decision;
 pub use questions::{Contradiction, Known, Orphans, Told, Undecided};
 pub use record::{Counted, Outcome, Record};
-pub use table::{Effect, End, TxnTable, Vote, Writes};
+pub use table::{Effect, TxnTable, Vote, Writes};
 pub use takeover::{Closing, Pace, Step};

@@ -44,8 +44,6 @@ pub enum Record {
     Count { txn: TxnId, counts: Vec<Counted> },
     /// Every replica tells the digests of its rows as they are at this place (rule 78).
     Compare,
-    /// The group splits at partition `at`: nothing but cuts comes behind this in its view (rule 59).
-    End { view: View, at: u16 },
 }
 
 /// The chunks of a series.
@@ -71,7 +69,6 @@ enum Borrowed<'a> {
     Back { txn: TxnId, series: u16, left: u32 },
     Count { txn: TxnId, counts: Vec<Counted> },
     Compare,
-    End { view: View, at: u16 },
 }
 
 /// Where these stand among the variants.
@@ -92,11 +89,6 @@ impl Record {
     /// decision, for chunks, and for a comparison.
     pub fn is_waited_for(bytes: &[u8]) -> bool {
         !matches!(bytes, [VERSION, DECIDE | FORGET | CHUNK | BACK | COMPARE, ..])
-    }
-
-    /// Whether a primary that has ended its view may still write this.
-    pub fn may_follow_end(&self) -> bool {
-        matches!(self, Record::Cut { .. })
     }
 
     pub fn encode(&self) -> Bytes {
@@ -137,7 +129,6 @@ impl Record {
             Borrowed::Back { txn, series, left } => Record::Back { txn, series, left },
             Borrowed::Count { txn, counts } => Record::Count { txn, counts },
             Borrowed::Compare => Record::Compare,
-            Borrowed::End { view, at } => Record::End { view, at },
         })
     }
 }

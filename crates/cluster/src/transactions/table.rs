@@ -135,17 +135,6 @@ pub struct TxnTable {
     /// Cuts of the stream, in its order: the newest that is stable, and those behind it.
     pub(super) cuts: VecDeque<CutAt>,
     pub(super) chunks: Chunks,
-    /// The newest entry that ends a view, for the group to be split.
-    pub(super) end: Option<End>,
-}
-
-/// The last entry of a view ([`Record::End`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct End {
-    pub position: Position,
-    pub view: View,
-    /// The heir's first partition.
-    pub at: u16,
 }
 
 /// All that the transaction has written here, which is decided.
@@ -205,14 +194,6 @@ impl TxnTable {
                 if self.has_all_decisions() {
                     effects.push(Effect::Compare { at: position });
                 }
-                return;
-            }
-            Record::End { .. } if !self.undecided.is_empty() => {
-                let what = format!("a view ends while {} transactions are prepared", self.undecided.len());
-                return effects.push(Effect::Wrong { what });
-            }
-            Record::End { view, at } => {
-                self.end = Some(End { position, view: *view, at: *at });
                 return;
             }
             Record::Commit { txn, time, writes } => {
@@ -413,7 +394,6 @@ impl TxnTable {
         while self.cuts.back().is_some_and(|cut| cut.at > after) {
             self.cuts.pop_back();
         }
-        self.end = self.end.filter(|end| end.position <= after);
         let mut reopened = self.chunks.on_cut(after);
         while self.unstable.back().is_some_and(|(position, _)| *position > after) {
             let (position, change) = self.unstable.pop_back().expect("just seen");
@@ -516,29 +496,6 @@ impl TxnTable {
     pub fn at_cut(position: Position, time: Timestamp, view: View) -> TxnTable {
         let cut = (position > Position(0)).then_some(CutAt { at: position, time, view });
         TxnTable { last: position, stable: position, cuts: cut.into_iter().collect(), ..TxnTable::default() }
-    }
-
-    /// The newest entry that ends a view.
-    pub fn end(&self) -> Option<End> {
-        self.end
-    }
-
-    /// Whether everything that was prepared here is decided in the stream: only then may a view be ended (rule 56).
-    pub fn is_all_decided(&self) -> bool {
-        self.undecided.is_empty()
-    }
-
-    /// The table that an heir begins with, whose stream goes on behind the `end` of its parent's view: it has all
-    /// outcomes of the parent (rule 62), and no chunks, which are void.
-    ///
-    /// # Panics
-    /// If something before the end is not decided or not stable: no primary ends a view so, and a split is made when
-    /// the end is stable.
-    pub fn heir(&self, end: Position) -> TxnTable {
-        let is_settled = self.undecided.is_empty() && self.unstable.is_empty() && self.stable >= end;
-        assert!(is_settled, "something is open before the end of a view at {}", end.0);
-        let (cuts, chunks) = (VecDeque::new(), Chunks::default());
-        TxnTable { last: end, stable: end, cuts, chunks, end: None, ..self.clone() }
     }
 
     /// Whether the stream has been cut at or behind this cut, in its view or a later one: then it has everything that the cut has, for a cut that was complete stays in the stream.

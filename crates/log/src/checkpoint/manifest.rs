@@ -47,9 +47,6 @@ pub struct Manifest {
     /// Of a cluster's node, where memory counts: this process was fenced, and all that it had in memory is in the log, up to `redo_durable`. True of that process alone: the next to register as this node ends it.
     #[serde(default)]
     pub fenced: Option<ProcessId>,
-    /// Of a cluster's node: replication groups that there were at `redo_start`. 0: no more than to begin with.
-    #[serde(default)]
-    pub groups: u16,
 }
 
 impl Manifest {
@@ -68,7 +65,6 @@ impl Manifest {
             recovery: 0,
             starts: Vec::new(),
             generation: 0,
-            groups: 0,
             files: Vec::new(),
             fenced: None,
         }

@@ -6,7 +6,7 @@
 //! | commands | why twice is as good as once |
 //! |---|---|
 //! | `AddNode`, `Register`, `Succeed` | known by the directory, by the nonce: the same answer again |
-//! | `Strike`, `Withdraw`, `LetGo`, `Join`, `Lead`, `Relieve`, `Place`, `Divide`, `Split` | name the version that they were made under (rule 18): void the second time |
+//! | `Strike`, `Withdraw`, `LetGo`, `Join`, `Lead`, `Relieve`, `Place` | name the version that they were made under (rule 18): void the second time |
 //! | `Down`, `Expire`, `Term`, `EndIntent`, `RemoveNode`, `ForgetNode`, `AcceptLoss`, `Create` | what is so already is not made so again |
 //! | `Cut`, `Recover` | name the versions that they were made under, the number that they are to be: void the second time |
 //! | `Timestamps`, `Observe`, `Configure` | only raise, or set |
@@ -71,7 +71,7 @@ pub enum GroupCommand {
     /// of which the directory has never had anything is whole too: as long as it is the same directory, nothing was
     /// lost. With durability `replicated` memory counts, which is lost: the process keeps no place. `whole` then names
     /// the groups that it has exactly as the cut of this `recovery` has them. Void if the cluster has gone back to a
-    /// cut since the process opened its directory, or has another number of `groups` than it had then. `directory`: refused if it is an older copy; if its log's damaged
+    /// cut since the process opened its directory. `directory`: refused if it is an older copy; if its log's damaged
     /// end was cut, the process keeps no place, and is doubtful where it was in-sync (rule 37).
     Register {
         node: NodeId,
@@ -81,9 +81,6 @@ pub enum GroupCommand {
         recovery: u64,
         #[serde(default)]
         directory: DirectoryState,
-        /// `None`: of a build whose clusters had always the same groups.
-        #[serde(default)]
-        groups: Option<u16>,
     },
     /// The process says that it has ended, and serves no more: it leads nothing. In-sync it stays until somebody goes on without it: the primary strikes it, or the next one does.
     /// Void if it is not its node's newest process, or down already.
@@ -220,9 +217,6 @@ pub enum GroupCommand {
         predecessor: ProcessId,
         kept: Vec<GroupId>,
         directory: DirectoryState,
-        /// As in `Register`.
-        #[serde(default)]
-        groups: Option<u16>,
     },
     /// Opens an intent, whose tables users may have from then on, or closes it again; gives the number that it has
     /// instead. Refused (try again) while another intent is in the way; void if it has ended.
@@ -237,21 +231,6 @@ pub enum GroupCommand {
         group: GroupId,
         version: u64,
         member: Member,
-    },
-    /// The group is to be split; its heir's first partition. Refused where that cannot be. Void unless `version` is the
-    /// group's.
-    Divide {
-        group: GroupId,
-        version: u64,
-        at: u16,
-    },
-    /// The last entry of the view, `end`, is stable, and nothing comes behind it: the group becomes two, with new views,
-    /// led by the primary of this one. Void unless `version` is the group's, and it is to be split there.
-    Split {
-        group: GroupId,
-        version: u64,
-        at: u16,
-        end: EntryId,
     },
 }
 

@@ -1,7 +1,6 @@
 //! What is settled when a cluster is made, and what can be changed while it runs.
 //!
-//! The number of partitions is fixed for ever: keys are mapped to them. So is that of the groups to begin with, which
-//! split as nodes come where the cluster was made so ([`ClusterConfig::grows`]). Replicas, and the time after
+//! The numbers of partitions and of groups are fixed for ever: keys are mapped to them. Replicas, and the time after
 //! which a node is replaced, can be changed at any time; placement follows. Durability is chosen when the cluster is
 //! made: with `Fsync` an acknowledged commit is on the disks of all in-sync replicas; with `Replicated` it is in their
 //! memory, reaches disks a moment later, and after the loss of all memory of a group the cluster goes back to a cut
@@ -28,12 +27,9 @@ pub struct ClusterConfig {
     pub name: String,
     /// Never changes, 1–65 534. One more partition, with this number, holds the fully replicated tables: it has a replica on every data node.
     pub partitions: u16,
-    /// Replication groups over which the partitions are dealt out at the beginning. `None`: as many as partitions.
+    /// Replication groups over which the partitions are dealt out; never changes. `None`: as many as partitions.
     #[serde(default)]
     pub groups: Option<u16>,
-    /// Groups split as nodes come ([`crate::leader::growth`]).
-    #[serde(default)]
-    pub grows: bool,
     /// Wanted replicas of each group, 1–4; fewer while there are fewer data nodes.
     pub replicas: u8,
     pub durability: ClusterDurability,
@@ -99,7 +95,7 @@ fn check_memory_return(seconds: u32) -> Result<(), Answer> {
 }
 
 impl ClusterConfig {
-    /// Which partitions there are, and which group each is in at the beginning.
+    /// Which partitions there are, and which group each is in.
     ///
     /// # Panics
     /// If the numbers of a cluster that was made make no layout: they were checked then.
@@ -137,7 +133,7 @@ impl Group {
         }
         config.check()?;
         let adopted = adopted.map(Adopted::decode).transpose()?;
-        self.replication_groups = vec![ReplicationGroup::default(); config.layout().first_groups().len()];
+        self.replication_groups = vec![ReplicationGroup::default(); config.layout().groups().len()];
         self.config = Some(config.clone());
         if let Some(adopted) = adopted {
             self.adopt(&adopted);

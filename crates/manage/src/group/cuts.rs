@@ -129,7 +129,6 @@ impl Group {
         if !gone || self.recovery.number.checked_add(1) != Some(number) {
             return Err(Answer::Void);
         }
-        self.undo_splits();
         self.recovery = Recovery { number, cut: self.cut.clone() };
         let up: Vec<Member> = self.nodes.keys().filter_map(|node| self.member(*node)).collect();
         let mut over = Vec::new();

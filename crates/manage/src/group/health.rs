@@ -57,12 +57,16 @@ impl Group {
         // A node whose address another has taken is gone for good.
         let data_nodes = self.nodes.values().filter(|n| n.has(RoleKind::Data) && n.life != Life::Absent).count();
         let replicas = usize::from(config.replicas);
-        let everywhere = config.layout().group_everywhere();
-        let of = |(number, state): (u16, &ReplicationGroup)| {
-            let wanted = if GroupId(number) == everywhere { data_nodes } else { replicas.min(data_nodes) };
-            self.group_health(GroupId(number), state, wanted)
-        };
-        let groups: Vec<GroupHealth> = (0..).zip(&self.replication_groups).map(of).collect();
+        let all = config.layout().groups();
+        let groups: Vec<GroupHealth> = all
+            .clone()
+            .zip(&self.replication_groups)
+            .map(|(number, state)| {
+                let full = number + 1 == all.end;
+                let wanted = if full { data_nodes } else { replicas.min(data_nodes) };
+                self.group_health(GroupId(number), state, wanted)
+            })
+            .collect();
         let mut reasons = Vec::new();
         self.explain_red(&groups, &mut reasons);
         let red = !reasons.is_empty();

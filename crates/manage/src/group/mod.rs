@@ -11,7 +11,6 @@
 //! | [`adopted`] | what a cluster begins with that is made of a node alone |
 //! | [`nodes`] | nodes and their processes: joining, registering, going down; what becomes of a node that was cut off |
 //! | [`replication_groups`] | views, primaries, in-sync sets, placement |
-//! | [`splitting`] | groups that become two |
 //! | [`doubt`] | members whose log ended in damage; older copies of a directory |
 //! | [`cuts`] | cuts over the whole cluster, and going back to one |
 //! | [`counters`] | AUTO_INCREMENT, hidden keys, timestamps |
@@ -40,7 +39,6 @@ pub mod nodes;
 pub mod origins;
 pub mod replication_groups;
 mod risks;
-pub mod splitting;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -57,7 +55,6 @@ pub use intents::{Intent, Open};
 pub use nodes::{Life, NodeState, RoleKind};
 pub use origins::Remembered;
 pub use replication_groups::{Leaving, ReplicationGroup};
-pub use splitting::{GroupSplit, Undone};
 
 use crate::catalog::Catalog;
 use rauk_types::{NodeId, ProcessId, TableId};
@@ -70,15 +67,9 @@ pub struct Group {
     pub index: u64,
     pub config: Option<ClusterConfig>,
     pub nodes: BTreeMap<NodeId, NodeState>,
-    /// The groups to begin with, and the heirs of [`Group::splits`].
+    /// `config.groups + 1` of them.
     #[serde(rename = "partitions")]
     pub replication_groups: Vec<ReplicationGroup>,
-    /// What has become of the groups to begin with.
-    #[serde(default)]
-    pub splits: Vec<GroupSplit>,
-    /// Of groups that there are no more, since the cluster has gone back to a cut.
-    #[serde(default)]
-    pub undone: Undone,
     #[serde(deserialize_with = "whole_catalog")]
     pub catalog: Catalog,
     /// Index at which the catalog last changed.
@@ -122,8 +113,6 @@ impl Group {
             config: None,
             nodes: BTreeMap::new(),
             replication_groups: Vec::new(),
-            splits: Vec::new(),
-            undone: Undone::default(),
             catalog: Catalog::default(),
             catalog_index: 0,
             counters: BTreeMap::new(),
@@ -156,12 +145,11 @@ impl Group {
             AddNode { directory, address, sql_address, native_address, roles } => {
                 self.add_node(*directory, [address, sql_address, native_address], roles)
             }
-            Register { node, nonce, whole, recovery, directory, groups } => {
-                self.register(*node, *nonce, whole, (*recovery, *groups), directory, None)
+            Register { node, nonce, whole, recovery, directory } => {
+                self.register(*node, *nonce, whole, *recovery, directory, None)
             }
-            Succeed { node, nonce, whole, recovery, predecessor, kept, directory, groups } => {
-                let successor = Some((*predecessor, kept.as_slice()));
-                self.register(*node, *nonce, whole, (*recovery, *groups), directory, successor)
+            Succeed { node, nonce, whole, recovery, predecessor, kept, directory } => {
+                self.register(*node, *nonce, whole, *recovery, directory, Some((*predecessor, kept)))
             }
             Down { member } => self.down(*member),
             Strike { group, version, member } => self.strike(*group, *version, *member),
@@ -189,8 +177,6 @@ impl Group {
             Once { origin, command } => self.once(*origin, command),
             AcceptLoss => self.accept_loss(),
             LetGo { group, version, members } => self.let_go(*group, *version, members),
-            Divide { group, version, at } => self.divide(*group, *version, *at),
-            Split { group, version, at, end } => self.split(*group, *version, *at, *end),
         }
     }
 

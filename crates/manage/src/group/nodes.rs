@@ -157,7 +157,7 @@ impl Group {
         node: NodeId,
         nonce: u64,
         whole: &[GroupId],
-        (recovery, groups): (u64, Option<u16>),
+        recovery: u64,
         directory: &DirectoryState,
         successor: Option<(ProcessId, &[GroupId])>,
     ) -> Result<Answer, Answer> {
@@ -167,8 +167,7 @@ impl Group {
             return Ok(Answer::Process(*process));
         }
         self.check_directory(node, directory)?;
-        let has_split = groups.is_some_and(|groups| usize::from(groups) != self.replication_groups.len());
-        if recovery != self.recovery.number || has_split {
+        if recovery != self.recovery.number {
             return Err(Answer::Void);
         }
         if self.next_process >= MOST_PROCESSES {

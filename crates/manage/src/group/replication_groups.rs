@@ -53,9 +53,6 @@ pub struct ReplicationGroup {
     /// Were in-sync until they registered with a log whose damaged end was cut (rule 37). A new view ends it.
     #[serde(default)]
     pub doubtful: Vec<Doubtful>,
-    /// It is to be split: the heir's first partition ([`super::splitting`]).
-    #[serde(default)]
-    pub dividing: Option<u16>,
 }
 
 /// A member that was struck while it was up.
@@ -92,7 +89,7 @@ impl ReplicationGroup {
             || self.is_doubtful(node)
     }
 
-    pub(super) fn changed(&mut self) -> Result<Answer, Answer> {
+    fn changed(&mut self) -> Result<Answer, Answer> {
         self.version += 1;
         Ok(Answer::Done)
     }
@@ -208,7 +205,7 @@ impl Group {
     }
 
     /// The group, if the request was made under its version.
-    pub(super) fn under(&mut self, group: GroupId, version: u64) -> Result<&mut ReplicationGroup, Answer> {
+    fn under(&mut self, group: GroupId, version: u64) -> Result<&mut ReplicationGroup, Answer> {
         let state = self.replication_groups.get_mut(usize::from(group.0)).ok_or_else(|| {
             Answer::Refused(Refused::OutOfRange(format!("there is no replication group {}", group.0)))
         })?;

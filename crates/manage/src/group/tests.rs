@@ -11,7 +11,6 @@ mod adopted;
 mod cuts;
 mod doubt;
 pub(crate) mod random;
-mod splitting;
 
 pub(crate) fn config(partitions: u16, replicas: u8) -> ClusterConfig {
     ClusterConfig {
@@ -19,7 +18,6 @@ pub(crate) fn config(partitions: u16, replicas: u8) -> ClusterConfig {
         name: "test".into(),
         partitions,
         groups: None,
-        grows: false,
         replicas,
         durability: ClusterDurability::Fsync,
         replace_after: DEFAULT_REPLACE_AFTER,
@@ -49,10 +47,7 @@ fn all(group: &Group) -> Vec<GroupId> {
 }
 
 fn register(group: &mut Group, node: NodeId, nonce: u64, whole: Vec<GroupId>) -> Member {
-    match run(
-        group,
-        GroupCommand::Register { node, nonce, whole, recovery: 0, directory: Default::default(), groups: None },
-    ) {
+    match run(group, GroupCommand::Register { node, nonce, whole, recovery: 0, directory: Default::default() }) {
         Answer::Process(process) => Member { node, process },
         other => panic!("{other:?}"),
     }
@@ -218,7 +213,6 @@ fn a_registration_that_comes_twice_gives_the_same_process() {
         whole: vec![],
         recovery: 0,
         directory: Default::default(),
-        groups: None,
     };
     assert_eq!(nothing(&mut group, again(2)), Answer::Process(members[1].process));
     let newer = register(&mut group, NodeId(2), 50, vec![]);
@@ -234,8 +228,7 @@ fn a_registration_that_comes_twice_gives_the_same_process() {
                 nonce: 1,
                 whole: vec![],
                 recovery: 0,
-                directory: Default::default(),
-                groups: None,
+                directory: Default::default()
             }
         )),
         Refused::NoSuchNode(9)

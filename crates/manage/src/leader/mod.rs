@@ -6,7 +6,6 @@
 //! | this one | a term of leadership: grants leases, says who is down, names primaries |
 //! | [`lease`] | the holder's side of a lease |
 //! | [`placement`] | where groups are to be |
-//! | [`growth`] | which group is to be split |
 //! | `followed` | a leader without a majority takes nobody for gone |
 //! | `timestamps` | numbers for snapshots |
 //!
@@ -74,7 +73,6 @@
 //! plane has changed: after `Expire` the next call has the new primaries.
 
 mod followed;
-pub mod growth;
 pub mod lease;
 pub mod placement;
 mod timestamps;
@@ -134,7 +132,6 @@ enum Proposal {
     Place(GroupId, u64),
     Recover(u64),
     LetGo(GroupId, u64),
-    Divide(GroupId, u64),
 }
 
 /// A term of leadership. Made new for each term, and only one for each; nothing is carried over.
@@ -266,7 +263,6 @@ impl Leader {
         self.let_go(now, group, &mut out);
         self.place(now, group, &nodes, &mut out);
         self.move_primary(now, group, &nodes, &mut out);
-        self.divide(now, group, &nodes, &mut out);
         out
     }
 
@@ -544,19 +540,6 @@ impl Leader {
         }
     }
 
-    /// One group at a time, so that the next is chosen by what has become of this one.
-    fn divide(&mut self, now: Duration, group: &Group, nodes: &DataNodes, out: &mut Vec<GroupCommand>) {
-        let Some((id, at)) = growth::next(group, nodes) else { return };
-        let Some(version) = group.replication_group(id).map(|state| state.version) else { return };
-        // Where a change is under way already this one would only make that one void, or be made void.
-        let is_busy = self.proposed.keys().any(|proposal| {
-            matches!(proposal, Proposal::Place(of, _) | Proposal::Relieve(of, _) | Proposal::LetGo(of, _) if *of == id)
-        });
-        if !is_busy && self.may_propose(now, Proposal::Divide(id, version)) {
-            out.push(GroupCommand::Divide { group: id, version, at });
-        }
-    }
-
     fn move_primary(&mut self, now: Duration, group: &Group, nodes: &DataNodes, out: &mut Vec<GroupCommand>) {
         let all = group.holds_nothing();
         let rested = self.moved.is_none_or(|at| now >= at.saturating_add(MOVE_PAUSE));
@@ -573,7 +556,6 @@ impl Leader {
             if better
                 && !placing
                 && state.leaving.is_empty()
-                && state.dividing.is_none()
                 && group.assignment(id).joining.is_empty()
                 && self.may_propose(now, Proposal::Relieve(id, state.version))
             {
@@ -597,7 +579,6 @@ fn under_way(proposal: &Proposal, group: &Group) -> bool {
         Proposal::Lead(id, version)
         | Proposal::Relieve(id, version)
         | Proposal::LetGo(id, version)
-        | Proposal::Divide(id, version)
         | Proposal::Place(id, version) => at(id, version),
     }
 }

@@ -27,7 +27,6 @@
 //! smaller or fills a gap, so that the plan comes to an end; equal numbers are left alone, so it moves no more than it
 //! must.
 
-use super::growth;
 use crate::group::{Group, Life, ReplicationGroup, RoleKind};
 use rauk_types::{GroupId, NodeId, View};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -55,7 +54,7 @@ struct Part<'a> {
     fresh: bool,
     /// Nobody who is up has it, so nobody can bring a replica up: those that wait for that copy nothing.
     stuck: bool,
-    /// Everything is where it is wanted, somebody leads, and it is not about to be split.
+    /// Everything is where it is wanted, and somebody leads.
     calm: bool,
 }
 
@@ -95,7 +94,7 @@ pub fn wanted<'a>(
 
 fn wanted_count(group: &Group, id: GroupId, nodes: &DataNodes) -> usize {
     let Some(config) = &group.config else { return 0 };
-    let most = if id == config.layout().group_everywhere() { usize::MAX } else { usize::from(config.replicas) };
+    let most = if id.0 + 1 == config.layout().groups().end { usize::MAX } else { usize::from(config.replicas) };
     most.min(nodes.kept.len())
 }
 
@@ -149,9 +148,6 @@ pub fn unsettled(group: &Group) -> usize {
             moving.insert(GroupId(number));
         }
     }
-    // A group that is to become two counts as one.
-    moving.extend(growth::next(group, &nodes).map(|(id, _)| id));
-    moving.extend(growth::under_way(group));
     moving.len()
 }
 
@@ -176,7 +172,7 @@ fn pair(a: NodeId, b: NodeId) -> (NodeId, NodeId) {
 
 impl<'a> Plan<'a> {
     fn new(group: &'a Group, nodes: &'a DataNodes) -> Plan<'a> {
-        let fully = group.config.as_ref().map(|c| c.layout().group_everywhere().0);
+        let fully = group.config.as_ref().map(|c| c.layout().groups().end - 1);
         let part = |(number, state): (u16, &'a ReplicationGroup)| {
             let id = GroupId(number);
             let want = wanted_count(group, id, nodes);
@@ -190,8 +186,7 @@ impl<'a> Plan<'a> {
                 calm: false,
             };
             let in_place = part.wanted.len() == want && part.wanted.iter().all(|n| part.in_sync(*n));
-            let is_whole = state.primary.is_some() && state.dividing.is_none();
-            part.calm = in_place && is_whole && part.placed() == state.placed;
+            part.calm = in_place && state.primary.is_some() && part.placed() == state.placed;
             part
         };
         let parts: Vec<Part<'a>> = (0..).zip(&group.replication_groups).map(part).collect();

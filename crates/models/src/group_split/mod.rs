@@ -15,9 +15,7 @@
 //! # What is left out
 //! Leases, and reads on followers ([`crate::follower_reads`]); steps of a partition into a new view, and what a session
 //! has observed ([`crate::group_entry`]); chunks of open transactions, which the heirs' views void
-//! ([`crate::large_chunks`]); a returning node; consistent cuts. Heirs begin at all nodes at one moment, each with what is
-//! in the parent's log up to `End`: that a replica which hears late of it has exactly that, rule 85 of
-//! docs/cluster-protocols.md sees to, and the simulator looks.
+//! ([`crate::large_chunks`]); a returning node; consistent cuts.
 //!
 //! # The rules, with the mutation that shows why
 //! Numbers of shared/replication-groups.md in brackets.

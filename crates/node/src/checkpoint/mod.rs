@@ -100,8 +100,8 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
     let fault_error = |e: std::io::Error| NodeError::DiskFull(e.to_string());
     fault::point("node.checkpoint.begin").map_err(fault_error)?;
     let number = node.manifest.lock().checkpoint + 1;
-    let (redo_start, groups) = match node.cluster() {
-        None => (node.inflight.redo_start(|| node.log.end_lsn()), 0),
+    let redo_start = match node.cluster() {
+        None => node.inflight.redo_start(|| node.log.end_lsn()),
         Some(cluster) => cluster.write_anchors().await?,
     };
     // After `redo_start`: what is created later has all its rows behind it.
@@ -141,7 +141,6 @@ async fn write(node: &Arc<Node>, clean: bool) -> Result<(), NodeError> {
             recovery: old.recovery,
             starts: old.starts.clone(),
             files: written,
-            groups,
             ..Manifest::new(old.database, old.partitions, durability_name(node))
         }
     };

@@ -76,10 +76,7 @@ pub async fn commit_here(
             slot.commit_alone(s, cx, txn, request.seen, collected)
         })
     });
-    let Ok(outcome) = begun else {
-        cluster.abort_parts(node, parts, txn.id);
-        return Err(NodeError::Deadlock);
-    };
+    let Ok(outcome) = begun else { return Err(NodeError::Deadlock) };
     let committed = async {
         unflushed.flush(node, cluster).await;
         outcome.await

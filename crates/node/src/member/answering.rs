@@ -179,7 +179,7 @@ fn is_partition(cluster: &Cluster, partition: PartitionId) -> bool {
 }
 
 fn is_group(cluster: &Cluster, group: GroupId) -> bool {
-    cluster.groups().has(group)
+    cluster.layout().groups().contains(&group.0)
 }
 
 /// A transaction is prepared, and its locks are given back, only for the process that runs it.

@@ -38,10 +38,11 @@ const PAUSE: Duration = Duration::from_millis(1);
 impl Cluster {
     /// In a hold of the partition, last.
     pub fn send_chunks(&self, node: &Node, partition: u16, p: &mut Partition) {
+        let group = self.group_of(partition);
         let mut leaves = false;
         for back in p.take_taken_back() {
-            let (_, has_actions) = self
-                .enter_slot_of(node, partition, |slot, s, cx| slot.take_back(s, cx, back.txn, partition, back.left));
+            let (_, has_actions) =
+                self.enter_slot(node, group, |slot, s, cx| slot.take_back(s, cx, back.txn, partition, back.left));
             leaves |= has_actions;
         }
         for txn in p.take_full() {
@@ -65,7 +66,7 @@ impl Cluster {
         let writes = Bytes::copy_from_slice(builder.payload());
         let most = node.config.standing_chunk_bytes;
         let fits = |s: &State| writes.len() <= LONGEST_ENTRY && s.table.chunk_bytes() + writes.len() <= most;
-        let (is_sent, has_actions) = self.enter_slot_of(node, partition, |slot, s, cx| {
+        let (is_sent, has_actions) = self.enter_slot(node, self.group_of(partition), |slot, s, cx| {
             let is_sent = fits(s) && slot.send_chunk(s, cx, txn, (partition, number), writes.clone());
             if s.replica.unstable_bytes() > node.config.unstable_bytes {
                 slot.is_behind.store(true, Ordering::Relaxed);

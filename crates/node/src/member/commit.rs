@@ -558,7 +558,7 @@ pub async fn on_decide(node: &Arc<Node>, txn: TxnId, group: GroupId, outcome: Ou
         slot.serving().ok_or(Refused)?;
         slot.decide(s, cx, txn, outcome)
     });
-    node.sessions.finished(node, txn, cluster.groups().reach_of(group));
+    node.sessions.finished(node, txn, cluster.layout().partitions_of(group));
     let Ok(confirmed) = decided else { return Signal::NotHere };
     match confirmed.await {
         Ok(()) => Signal::Done,
@@ -571,7 +571,7 @@ pub async fn on_decide(node: &Arc<Node>, txn: TxnId, group: GroupId, outcome: Ou
 pub fn take_over(node: &Arc<Node>) {
     let Some(cluster) = node.cluster() else { return };
     let now = cluster.runtime.now();
-    for group in cluster.groups().all() {
+    for group in cluster.layout().groups().map(GroupId) {
         if cluster.may_lead(group).is_none() {
             continue;
         }
@@ -608,7 +608,7 @@ fn begin_take_over(node: &Arc<Node>, cluster: &Arc<Cluster>, own: GroupId, found
 pub fn ask_coordinators(node: &Arc<Node>) {
     let Some(cluster) = node.cluster() else { return };
     let before = cluster.runtime.now().saturating_sub(LINGERING);
-    for group in cluster.groups().all() {
+    for group in cluster.layout().groups().map(GroupId) {
         if cluster.may_lead(group).is_none() {
             continue;
         }

@@ -167,7 +167,7 @@ impl Cluster {
                 compared.equal = Some(Equal { entry, at: self.runtime.now(), digest: sum });
                 let was_divided = compared.divided.take_if(|divided| !divided.is_damaged).is_some();
                 drop(compared);
-                self.at_slot_of(&node, partition, |slot, s, _| slot.on_equal(s, partition, entry));
+                self.at_slot(&node, group, |slot, s, _| slot.on_equal(s, partition, entry));
                 if was_divided {
                     let what =
                         format!("all replicas of partition {partition} have the same rows: it takes writes again");
@@ -226,11 +226,11 @@ impl Cluster {
             return self.divide(node, partition, table, &format!("at the primary, {why}"), is_damaged);
         }
         let why = format!("{why} (partition {partition}, table {})", table.0);
-        self.at_slot_of(node, partition, |slot, s, cx| slot.stop(s, cx, &why));
+        self.at_slot(node, self.group_of(partition), |slot, s, cx| slot.stop(s, cx, &why));
     }
 
     fn exclude(&self, node: &Node, partition: u16, member: Member, table: TableId, why: &str) {
-        if self.at_slot_of(node, partition, |slot, s, cx| slot.exclude(s, cx, member)) {
+        if self.at_slot(node, self.group_of(partition), |slot, s, cx| slot.exclude(s, cx, member)) {
             let what = format!(
                 "node {} is removed from the in-sync set and gets a copy: {why} (partition {partition}, table {})",
                 member.node.0, table.0
@@ -256,7 +256,7 @@ impl Cluster {
     }
 
     fn set_read_only(&self, node: &Node, partition: u16, is_read_only: bool) {
-        self.at_slot_of(node, partition, |slot, s, cx| {
+        self.at_slot(node, self.group_of(partition), |slot, s, cx| {
             slot.bring(s, cx, partition, RowStep::ReadOnly { is_read_only });
         });
     }

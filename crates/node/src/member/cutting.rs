@@ -80,7 +80,7 @@ impl Slot {
     fn begin_cut(&self, s: &mut State, cx: &mut Context<'_>, time: Timestamp) -> Option<oneshot::Receiver<EntryId>> {
         let view = self.serving()?;
         if s.cutting.as_ref().is_none_or(|cutting| cutting.view != view || cutting.time < time) {
-            self.times().raise_max_read(time);
+            self.times.raise_max_read(time);
             s.cutting = Some(Cutting { time, view, at: None, waiters: Vec::new() });
         }
         let cutting = s.cutting.as_mut().filter(|cutting| cutting.time == time)?;
@@ -151,7 +151,7 @@ impl Cluster {
     /// The control-plane leader asks for cuts in groups that are led here.
     pub(super) async fn on_cut(&self, node: &Node, time: Timestamp, groups: &[GroupId]) -> Signal {
         let mut under = Vec::new();
-        for group in groups.iter().filter(|group| self.groups().has(**group)) {
+        for group in groups.iter().filter(|group| self.layout().groups().contains(&group.0)) {
             let begun = self.at_slot(node, *group, |slot, s, cx| slot.begin_cut(s, cx, time));
             let Some(cut) = begun else { return Signal::NotHere };
             let group = *group;

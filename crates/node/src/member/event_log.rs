@@ -123,11 +123,6 @@ fn changes(before: &Group, after: &Group) -> Vec<(NodeId, Level, String)> {
         let fresh = ReplicationGroup::default();
         replication_group(number, before.replication_groups.get(number).unwrap_or(&fresh), state, &mut out);
     }
-    for (number, split) in after.splits.iter().enumerate().skip(before.splits.len()) {
-        let (parent, heir, at) = (split.parent.0, after.heir(number).0, split.at);
-        let text = format!("group {parent} has been split: partitions from {at} on are in group {heir} now");
-        out.push((NodeId(0), Level::Info, text));
-    }
     // A process that has heard of nothing yet has not seen it happen; a cluster that is made of a node's rows begins so.
     if before.config.is_some() && before.recovery.number != after.recovery.number {
         let gone = before.replication_groups.iter().position(|state| before.has_no_memory(state));
@@ -202,7 +197,6 @@ mod tests {
             name: "test".into(),
             partitions: 1,
             groups: None,
-            grows: false,
             replicas: 1,
             durability: ClusterDurability::Fsync,
             replace_after: DEFAULT_REPLACE_AFTER,
@@ -233,7 +227,6 @@ mod tests {
                 whole: vec![GroupId(0)],
                 recovery: 0,
                 directory: Default::default(),
-                groups: None,
             },
             GroupCommand::Place { group: GroupId(0), version: 1, nodes: placed },
             GroupCommand::Down { member },

@@ -4,7 +4,6 @@
 //! ([`GroupRows::written`]). What the stream says is queued at each of them before the lock of the stream is given back
 //! (rule 50): so nobody who is told of an entry meets rows that have not heard of it.
 
-use super::group_table::GroupTable;
 use super::rows::{RowQueue, RowStep};
 use rauk_kernel::slice_partition;
 use rauk_log::record::changes;
@@ -33,8 +32,6 @@ impl Share {
 pub struct GroupRows<'a> {
     pub layout: Layout,
     pub group: GroupId,
-    /// Which partitions are whose, as the streams here have come to it.
-    pub groups: &'a GroupTable,
     /// Of all partitions of the node, by number.
     pub queues: &'a [RowQueue],
     /// Says to whoever enters the partition that there is something in its queue.
@@ -43,12 +40,7 @@ pub struct GroupRows<'a> {
 
 impl GroupRows<'_> {
     pub fn partitions(&self) -> Range<u16> {
-        self.groups.partitions_of(self.group)
-    }
-
-    /// Whether the partition is an heir's, and was this group's.
-    pub fn was_held(&self, partition: u16) -> bool {
-        !self.partitions().contains(&partition) && self.groups.reach_of(self.group).contains(&partition)
+        self.layout.partitions_of(self.group)
     }
 
     /// The partition takes this in when somebody enters it next.
@@ -68,13 +60,14 @@ impl GroupRows<'_> {
 
     /// The partitions that an entry's writes are for.
     pub fn written(&self, writes: &[u8]) -> Result<Parts, String> {
-        written(self.layout, self.partitions(), writes)
+        written(self.layout, self.group, writes)
     }
 }
 
-/// The partitions that the writes of an entry of a group that has `all` of these are for. The only one of a group that
-/// has no more, whatever is written.
-pub fn written(layout: Layout, all: Range<u16>, writes: &[u8]) -> Result<Parts, String> {
+/// The partitions that the writes of an entry of this group are for. The only one of a group that has no more, whatever
+/// is written.
+pub fn written(layout: Layout, group: GroupId, writes: &[u8]) -> Result<Parts, String> {
+    let all = layout.partitions_of(group);
     if all.len() == 1 {
         return Ok(all.collect());
     }
@@ -84,7 +77,7 @@ pub fn written(layout: Layout, all: Range<u16>, writes: &[u8]) -> Result<Parts, 
         let bucket = bucket.ok_or("an entry's writes hold something that is not a row")?;
         let partition = layout.partition_of(bucket);
         if !all.contains(&partition) {
-            return Err(format!("an entry of partitions {all:?} writes in bucket {bucket}, which is another group's"));
+            return Err(format!("an entry of group {} writes in bucket {bucket}, which is another's", group.0));
         }
         if !parts.contains(&partition) {
             parts.push(partition);
@@ -93,9 +86,10 @@ pub fn written(layout: Layout, all: Range<u16>, writes: &[u8]) -> Result<Parts, 
     Ok(parts)
 }
 
-/// The partition of the rows of a slice that came with a copy of a group that has `all` of these. A slice that does not
-/// say it is of the only one.
-pub fn copied(all: Range<u16>, slice: &[u8]) -> Result<u16, String> {
+/// The partition of the rows of a slice that came with a copy of this group. A slice that does not say it is of the
+/// only one.
+pub fn copied(layout: Layout, group: GroupId, slice: &[u8]) -> Result<u16, String> {
+    let all = layout.partitions_of(group);
     let partition = slice_partition(slice).map_or(all.start, |partition| partition.0);
     match all.contains(&partition) {
         true => Ok(partition),
@@ -107,18 +101,13 @@ pub fn copied(all: Range<u16>, slice: &[u8]) -> Result<u16, String> {
 mod tests {
     use super::*;
     use rauk_log::record::CommitBuilder;
-    use rauk_types::{Groups, TableId};
-
-    fn groups() -> Groups {
-        Groups::first(Layout::new(6, 2).expect("a layout"))
-    }
+    use rauk_types::TableId;
 
     fn written(group: u16, buckets: &[u16]) -> Result<Vec<u16>, String> {
         let mut builder = CommitBuilder::default();
         buckets.iter().for_each(|bucket| builder.delete(*bucket, TableId(1), b"key"));
         let layout = Layout::new(6, 2).expect("a layout");
-        let all = groups().partitions_of(GroupId(group));
-        super::written(layout, all, builder.payload()).map(|parts| parts.to_vec())
+        super::written(layout, GroupId(group), builder.payload()).map(|parts| parts.to_vec())
     }
 
     #[test]
@@ -135,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_slice_is_of_one_partition_of_its_group() {
-        let of = |group: u16, slice: &[u8]| copied(groups().partitions_of(GroupId(group)), slice);
+        let of = |group: u16, slice: &[u8]| copied(Layout::new(6, 2).expect("a layout"), GroupId(group), slice);
         assert_eq!((of(0, &[2, 1, 0]), of(1, &[2, 5, 0]), of(2, &[1])), (Ok(1), Ok(5), Ok(6)));
         assert!(of(0, &[2, 3, 0]).unwrap_err().contains("partition 3"));
     }
@@ -143,7 +132,7 @@ mod tests {
     #[test]
     fn an_entry_that_writes_in_buckets_of_another_group_is_refused() {
         let other = rauk_types::schema::BUCKETS / 2;
-        assert!(written(0, &[0, other]).unwrap_err().contains("which is another group's"));
+        assert!(written(0, &[0, other]).unwrap_err().contains("which is another's"));
         assert!(written(1, &[0]).is_err());
     }
 }

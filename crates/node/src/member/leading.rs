@@ -4,7 +4,6 @@ use super::Cluster;
 use super::events::Event;
 use super::placement;
 use super::signal::Signal;
-use super::slot::{Happening, Slot};
 use crate::node::Node;
 use parking_lot::Mutex;
 use rauk_manage::group::{Group, GroupCommand, Life, ReplicationGroup};
@@ -225,7 +224,6 @@ impl Cluster {
                 slot.name((state.primary == Some(self.me)).then_some(state.view));
                 slot.set_in_sync(state.in_sync.contains(&self.me).then_some(state.version));
             }
-            self.hear_splits(group);
             self.placement.store(placement::version(group), Ordering::Release);
             std::mem::replace(&mut *known, group.clone())
         };
@@ -236,20 +234,17 @@ impl Cluster {
                 process = self.me.process.0,
                 "taken for gone by the manage group; starting anew"
             );
-            self.slots.iter().for_each(Slot::stop_serving);
+            self.slots.iter().for_each(super::slot::Slot::stop_serving);
         }
         if let Some(node) = self.node.upgrade() {
             // The first state that it sees is not what happened.
             if old.index > 0 {
                 node.event_log.on_group(&old, group);
             }
-            // By what the control plane says: the streams here may not have come to a split yet.
-            let groups = group.groups();
             for (number, state) in (0..).zip(&group.replication_groups) {
                 let before = old.replication_group(GroupId(number));
                 if before.is_none_or(|before| before.view != state.view || before.primary != state.primary) {
-                    let partitions = groups.iter().flat_map(|groups| groups.partitions_of(GroupId(number)));
-                    for partition in partitions.map(PartitionId) {
+                    for partition in self.layout.partitions_of(GroupId(number)).map(PartitionId) {
                         node.names.on_view(partition, state.view, self.runtime.now());
                         node.sessions.on_view(&node, partition, state.view);
                     }
@@ -273,10 +268,7 @@ impl Cluster {
                 if !self.hooks.safeguards.leaving {
                     assignment.in_sync.retain(|m| !state.is_leaving(*m));
                 }
-                self.poke_later(id, Happening::Assigned(assignment));
-                if let Some(at) = state.dividing.filter(|_| state.primary == Some(self.me)) {
-                    self.poke_later(id, Happening::Divide { view: state.view, at });
-                }
+                self.poke_later(id, super::slot::Happening::Assigned(assignment));
                 // Who has ended by itself is in-sync until somebody goes on without it, and only one that lives can say that (rule 25).
                 let ended = state.in_sync.iter().find(|m| !group.is_member(**m));
                 if let Some(member) = ended.filter(|_| state.primary == Some(self.me)) {
@@ -301,20 +293,6 @@ impl Cluster {
         {
             self.leading.hurry.fire();
         }
-    }
-}
-
-impl Cluster {
-    /// Each split comes to its parent's slot once, and before the views that follow from it. Whoever has the group's
-    /// lock calls this.
-    fn hear_splits(&self, group: &Group) {
-        let heard = self.heard_splits.load(Ordering::Relaxed);
-        for (number, split) in group.splits.iter().enumerate().skip(heard) {
-            let heir = group.heir(number);
-            self.slot(split.parent).queue.lock().push_back(Happening::Split { heir, split: *split });
-        }
-        // After the cluster has gone back there may be fewer, and this process is over.
-        self.heard_splits.store(heard.max(group.splits.len()), Ordering::Relaxed);
     }
 }
 
@@ -343,9 +321,6 @@ fn note(cluster: &Cluster, command: &GroupCommand) {
         }
         GroupCommand::Place { group, nodes, .. } => {
             tracing::info!(group = group.0, ?nodes, "places the group")
-        }
-        GroupCommand::Divide { group, at, .. } => {
-            tracing::info!(group = group.0, partition = at, "has the group split")
         }
         _ => {}
     }

@@ -3,7 +3,6 @@
 //! | file | what |
 //! |---|---|
 //! | [`slot`] | a stream's blocks, under a lock of their own |
-//! | [`group_table`] | which partitions are whose |
 //! | [`group_rows`], [`rows`], `effects` | what a stream says, brought to the rows of the partitions of its group, each under its guard |
 //! | [`commit`], `alone` | the commit of a transaction, over several groups and in one; take-over of what others left |
 //! | `answering` | what other nodes ask |
@@ -45,7 +44,6 @@ pub mod event_log;
 pub mod events;
 mod flushing;
 pub mod group_rows;
-pub mod group_table;
 pub mod hooks;
 mod leading;
 pub mod network;
@@ -79,14 +77,13 @@ use event_log::Level;
 use events::Event;
 use flushing::Flushing;
 use group_rows::GroupRows;
-use group_table::GroupTable;
 use hooks::Hooks;
 use leading::Leading;
 use network::{Network, PeerError};
 use pacing::Pacing;
 use parking_lot::{Mutex, RwLock};
 use peers::Questions;
-use rauk_cluster::replica::{Contents, Limits};
+use rauk_cluster::replica::Contents;
 use rauk_kernel::{Horizon, Partition};
 use rauk_log::Lsn;
 use rauk_manage::consensus::{Consensus, ProposeError};
@@ -97,7 +94,7 @@ use rustc_hash::FxHashSet;
 use signal::{Envelope, Exchange, Signal};
 use slot::{Action, Context, Happening, Slot};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tasks::Tasks;
@@ -137,12 +134,7 @@ pub struct Cluster {
     consensus: Arc<dyn Consensus>,
     pub hooks: Hooks,
     layout: Layout,
-    /// Which partitions are whose.
-    groups: GroupTable,
-    /// Splits that have come to the slots of their parents.
-    heard_splits: AtomicUsize,
-    limits: Limits,
-    /// By group, with those that there may be one day.
+    /// By group.
     slots: Box<[Slot]>,
     /// What the streams have said to the rows, by partition.
     rows: Box<[RowQueue]>,
@@ -251,19 +243,14 @@ impl Cluster {
         }
     }
 
-    /// Which partitions there are.
+    /// Which partitions there are, and their groups.
     pub fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// Which group each of them is in.
-    pub fn groups(&self) -> &GroupTable {
-        &self.groups
-    }
-
     #[inline]
     pub fn group_of(&self, partition: u16) -> GroupId {
-        self.groups.group_of(partition)
+        self.layout.group_of(partition)
     }
 
     /// Who leads a partition, as far as is known here. `None`: nobody at the moment.
@@ -281,11 +268,10 @@ impl Cluster {
     /// The view in which this process leads the partition, if it does and may answer now: asked before the work (under the partition's guard), and again after the work and before the answer (rule 15).
     #[inline]
     pub fn may_serve(&self, partition: u16) -> Option<View> {
-        let group = self.group_of(partition);
-        self.may_lead(group).filter(|view| !self.slot(group).is_ending(*view))
+        self.may_lead(self.group_of(partition))
     }
 
-    /// The same of a group, also while it takes no more work since it is about to be split.
+    /// The same of a group.
     #[inline]
     pub fn may_lead(&self, group: GroupId) -> Option<View> {
         let slot = self.slot(group);
@@ -300,8 +286,7 @@ impl Cluster {
     /// The same before an answer is given, which the observer hears of.
     #[inline]
     pub fn may_answer(&self, partition: u16, view: View) -> bool {
-        let group = self.group_of(partition);
-        self.may_answer_for(group, view) && !self.slot(group).is_ending(view)
+        self.may_answer_for(self.group_of(partition), view)
     }
 
     /// The same for a group.
@@ -568,11 +553,6 @@ impl Cluster {
     /// (take a large transaction back, say).
     fn poke_later(&self, group: GroupId, happening: Happening) {
         self.slot(group).queue.lock().push_back(happening);
-        self.work_off_later(group);
-    }
-
-    /// Another thread works a slot's queue off.
-    fn work_off_later(&self, group: GroupId) {
         let cluster = self.own.clone();
         self.tasks.spawn_later(async move {
             if let Some(cluster) = cluster.upgrade() {
@@ -597,15 +577,7 @@ impl Cluster {
         };
         let mut cx = Context {
             now: self.runtime.now(),
-            rows: &GroupRows {
-                layout: self.layout,
-                group,
-                groups: &self.groups,
-                queues: &self.rows,
-                announce: &announce,
-            },
-            slots: &self.slots,
-            limits: self.limits,
+            rows: &GroupRows { layout: self.layout, group, queues: &self.rows, announce: &announce },
             log: &node.log,
             actions: &mut actions,
             safeguards: self.hooks.safeguards,
@@ -637,41 +609,6 @@ impl Cluster {
         r
     }
 
-    /// The same with the slot of the partition's group, whichever that is by then.
-    pub fn at_slot_of<R>(
-        &self,
-        node: &Node,
-        partition: u16,
-        f: impl FnOnce(&Slot, &mut slot::State, &mut Context<'_>) -> R,
-    ) -> R {
-        let (r, has_actions) = self.enter_slot_of(node, partition, f);
-        if has_actions {
-            self.send_outgoing();
-        }
-        r
-    }
-
-    /// [`Cluster::enter_slot`], of the partition's group: it may split while this waits for the lock.
-    pub(super) fn enter_slot_of<R>(
-        &self,
-        node: &Node,
-        partition: u16,
-        f: impl FnOnce(&Slot, &mut slot::State, &mut Context<'_>) -> R,
-    ) -> (R, bool) {
-        let (mut f, mut leaves) = (Some(f), false);
-        loop {
-            let group = self.group_of(partition);
-            let (r, has_actions) = self.enter_slot(node, group, |slot, s, cx| {
-                let f = if self.group_of(partition) == group { f.take() } else { None };
-                f.map(|f| f(slot, s, cx))
-            });
-            leaves |= has_actions;
-            if let Some(r) = r {
-                return (r, leaves);
-            }
-        }
-    }
-
     /// Under the guard, before any other work: brings what the stream has said to the rows.
     pub(super) fn take_in(&self, node: &Node, partition: u16, p: &mut Partition) {
         let rows = &self.rows[usize::from(partition)];
@@ -681,7 +618,7 @@ impl Cluster {
             if carried.is_nothing() {
                 break;
             }
-            let (_, has_actions) = self.enter_slot_of(node, partition, |slot, s, cx| {
+            let (_, has_actions) = self.enter_slot(node, self.group_of(partition), |slot, s, cx| {
                 carried.slices.into_iter().for_each(|slice| slot.on_slice(s, cx, partition, slice));
                 for (entry, digests) in carried.digests {
                     slot.on_digests(s, cx, partition, entry, digests);
@@ -757,8 +694,6 @@ impl Cluster {
             }
             Action::TellStopped { to, view, copy } => self.tell_stopped(group, to, view, copy),
             Action::Draw { view } => self.draw_for_view(group, view),
-            Action::Split { version, at, end } => self.suggest(GroupCommand::Split { group, version, at, end }),
-            Action::Begin { heir } => self.work_off_later(heir),
             Action::Fatal(reason) => {
                 self.close();
                 if let Some(node) = self.node.upgrade() {
@@ -844,25 +779,17 @@ impl Cluster {
     /// Writes an anchor for each group: what its stream and transactions are, taken under its lock. Gives the
     /// position where a restart that has the rows of a checkpoint which begins now must begin to
     /// read: before the first of the anchors, and not behind the `Reset` of a copy that is under way (its slices are in no checkpoint).
-    ///
-    /// Also how many groups there were at that position.
-    pub fn write_anchors(&self) -> BoxFuture<Result<(Lsn, u16), NodeError>> {
+    pub fn write_anchors(&self) -> BoxFuture<Result<Lsn, NodeError>> {
         let node = self.node.upgrade();
         Box::pin(async move {
             let node = node.ok_or(NodeError::ShuttingDown)?;
             let cluster = node.cluster().expect("it is a member");
-            let groups = cluster.groups.all().count();
             let mut start = node.log.end_lsn();
-            // An heir begins under its parent's lock: before that is taken here, and then it is among these; or
-            // later, and then its own anchor is behind the start.
-            let mut next = 0;
-            while cluster.groups.has(GroupId(next)) {
-                let copied_from =
-                    cluster.at_slot(&node, GroupId(next), |slot, state, cx| slot.write_anchor(state, cx))?;
+            for slot in &cluster.slots {
+                let copied_from = cluster.at_slot(&node, slot.group, |slot, state, cx| slot.write_anchor(state, cx))?;
                 start = copied_from.map_or(start, |at| start.min(at));
-                next += 1;
             }
-            Ok((start, groups as u16))
+            Ok(start)
         })
     }
 

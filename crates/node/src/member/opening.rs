@@ -16,7 +16,6 @@ use super::cutting::Cuts;
 use super::events::Event;
 use super::flushing::Flushing;
 use super::group_rows::Share;
-use super::group_table::GroupTable;
 use super::hooks::Hooks;
 use super::leading::Leading;
 use super::network::Network;
@@ -32,12 +31,11 @@ use crate::checkpoint;
 use crate::error::NodeError;
 use crate::node::{Node, Parts};
 use crate::ops;
-use crate::recovery::member::lineage::Lineage;
 use crate::recovery::{adopt, fitting, member};
 use crate::{Config, Database, Durability, Runtime};
 use parking_lot::{Mutex, RwLock};
+use rauk_cluster::Replica;
 use rauk_cluster::replica::{Contents, EntryId, Limits};
-use rauk_cluster::{Replica, TxnTable};
 use rauk_kernel::TimeBounds;
 use rauk_log::{DatabaseId, Disk, Manifest, Superblocks, fault};
 use rauk_manage::consensus::{Consensus, Watcher};
@@ -46,7 +44,7 @@ use rauk_manage::{Catalog, CatalogStore};
 use rauk_types::{GroupId, Member, NodeId};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -138,16 +136,15 @@ async fn open(
     // Those that a DDL job is building too: their rows are in the log as well.
     let tables = catalog::all_tables(&group.catalog);
     let back = member::Back { node: number, recovery: &group.recovery, keeps_later: !hooks.safeguards.cut_kept };
-    let lineage = Lineage { layout: cluster.layout(), splits: group.splits.clone() };
-    let layout = lineage.layout;
-    adopt::convert(&config, &disk, &*runtime, layout, &tables, &back, progress)?;
+    adopt::convert(&config, &disk, &*runtime, cluster.layout(), &tables, &back, progress)?;
     let superblocks = Superblocks::load(&disk)?;
     let superblocks = Arc::new(if hooks.safeguards.claims { superblocks } else { superblocks.ignoring_claims() });
     if hooks.safeguards.starts {
         refuse_older_copy(number, &group, &superblocks)?;
     }
     let id = DatabaseId(cluster.id);
-    let mut parts = member::open_member(&config, superblocks, &*runtime, id, &lineage, &tables, back, progress)?;
+    let mut parts =
+        member::open_member(&config, superblocks, &*runtime, id, cluster.layout(), &tables, back, progress)?;
     if let Some(table) = parts.passed_over.iter().find(|t| **t >= group.catalog.next_table_id()) {
         return Err(NodeError::Fatal(format!(
             "the redo log has rows of table {}, which the cluster has never made: this directory belongs to another state of the cluster; restore the manage nodes, or start this node with an empty directory",
@@ -190,16 +187,16 @@ async fn open(
         cut: parts.superblocks.doubt().is_some() && hooks.safeguards.doubtful_end,
         ends: parts.groups.iter().map(member::MemberGroup::last).collect(),
     };
-    let (recovery, groups) = (group.recovery.number, Some(group.replication_groups.len() as u16));
+    let recovery = group.recovery.number;
     let predecessor = parts.manifest.fenced.filter(|_| replicated && hooks.safeguards.memory_kept);
     let command = match predecessor {
-        None => GroupCommand::Register { node: number, nonce, whole, recovery, directory, groups },
+        None => GroupCommand::Register { node: number, nonce, whole, recovery, directory },
         Some(predecessor) => {
             let is_whole = |g: &&member::MemberGroup| {
                 g.restored.as_ref().is_none_or(|restored| restored.contents == Contents::Whole)
             };
             let kept = parts.groups.iter().filter(is_whole).map(|g| g.group).collect();
-            GroupCommand::Succeed { node: number, nonce, whole, recovery, predecessor, kept, directory, groups }
+            GroupCommand::Succeed { node: number, nonce, whole, recovery, predecessor, kept, directory }
         }
     };
     let Some(process) = register(command, &*runtime, &*consensus, progress).await? else {
@@ -210,30 +207,24 @@ async fn open(
     parts.superblocks.clear_doubt()?;
     fault::point("member.open.registered").map_err(|e| NodeError::Fatal(e.to_string()))?;
     let me = Member { node: number, process };
+    let layout = cluster.layout();
     let mut partitions = parts.partitions;
     let mut slots = Vec::new();
-    let mut rows: Vec<Option<RowQueue>> = layout.partitions().map(|_| None).collect();
-    let all = lineage.groups();
+    let mut rows = Vec::new();
     for restored in parts.groups {
         let group = restored.group;
         let replica = Replica::new(group, me, limits, restored.restored);
         let whole = replica.contents() == Contents::Whole;
         let (table, refs) = (restored.table, restored.pending.into_iter().collect::<FxHashMap<_, Standing>>());
         let times = Arc::new(TimeBounds::default());
-        for partition in all.partitions_of(group) {
+        for partition in layout.partitions_of(group) {
             partitions[usize::from(partition)].share_times(&times);
             partitions[usize::from(partition)].set_chunk_bytes(config.chunk_bytes);
             let standing = refs.iter().filter(|(_, standing)| standing.parts.contains(&partition));
             let standing = standing.map(|(id, standing)| (standing.txn.clone(), table.alone_time(*id)));
-            rows[usize::from(partition)] = Some(RowQueue::new(Share { layout, partition }, standing));
+            rows.push(RowQueue::new(Share { layout, partition }, standing));
         }
-        slots.push(Slot::new(group, Beginning { replica, table, refs, whole, times: Some(times) }));
-    }
-    // Those that there may be one day: no more than partitions.
-    for group in (slots.len()..layout.partitions().len()).map(|group| GroupId(group as u16)) {
-        let (replica, table) = (Replica::new(group, me, limits, None), TxnTable::default());
-        slots
-            .push(Slot::new(group, Beginning { replica, table, refs: FxHashMap::default(), whole: true, times: None }));
+        slots.push(Slot::new(group, Beginning { replica, table, refs, whole, times }));
     }
     let node = Node::new(Parts {
         config,
@@ -256,11 +247,8 @@ async fn open(
         consensus: consensus.clone(),
         hooks,
         layout,
-        groups: GroupTable::new(&lineage.first(), &all, lineage.splits()),
-        heard_splits: AtomicUsize::new(lineage.splits.len()),
-        limits,
         slots: slots.into(),
-        rows: rows.into_iter().map(|queue| queue.expect("each partition is in a group")).collect(),
+        rows: rows.into(),
         group: RwLock::new(Arc::new(Group::new())),
         followed: AtomicU64::new(0),
         followed_catalog: AtomicU64::new(0),

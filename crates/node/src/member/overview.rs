@@ -312,7 +312,7 @@ impl Database {
         let group = cluster.group();
         let count = |is: &dyn Fn(&ReplicationGroup) -> bool| {
             let groups = (0..).zip(&group.replication_groups).filter(|(_, state)| is(state));
-            groups.map(|(number, _)| cluster.groups().partitions_of(GroupId(number)).len()).sum()
+            groups.map(|(number, _)| cluster.layout().partitions_of(GroupId(number)).len()).sum()
         };
         (
             count(&|state| state.primary.is_some_and(|m| m.node == node)),

@@ -6,7 +6,7 @@
 //!
 //! *The version* is computed from the control plane's state and from nothing else, so that all nodes that have applied
 //! the same state name the same version, and a newer state never has a lower one. It is the sum of the groups' view
-//! numbers and the number of the next process: both only grow, a new leader has a new view, heirs of a split add theirs, and a node whose address
+//! numbers and the number of the next process: both only grow, a new leader has a new view, and a node whose address
 //! has changed runs a new process. A node that goes down and led nothing changes nothing for clients; one that led has
 //! its views ended. Every answer carries the version in its header: one load ([`Cluster::placement_version`]).
 //!
@@ -37,14 +37,9 @@ fn nodes(group: &Group) -> Vec<PlacedNode> {
     listed.map(|(node, state)| PlacedNode { node: *node, address: state.native_address.clone() }).collect()
 }
 
-/// By partition.
-fn leaders(group: &Group) -> Option<Vec<NodeId>> {
-    let (layout, groups) = (group.config.as_ref()?.layout(), group.groups()?);
-    let leader = |partition| {
-        let state: Option<&ReplicationGroup> = group.replication_group(groups.group_of(partition));
-        state.and_then(|state| state.primary).map_or(NodeId(0), |member| member.node)
-    };
-    Some(layout.partitions().map(leader).collect())
+fn leaders(group: &Group) -> Vec<NodeId> {
+    let leader = |state: &ReplicationGroup| state.primary.map_or(NodeId(0), |member| member.node);
+    group.replication_groups.iter().map(leader).collect()
 }
 
 impl Cluster {
@@ -58,10 +53,13 @@ impl Cluster {
     pub fn placement(&self) -> Option<Placement> {
         let version = self.placement_version();
         let group = self.group();
-        let leaders = leaders(&group).filter(|_| version != 0)?;
-        // The last partition is that of the fully replicated tables.
-        let (spread, here) = (self.layout().everywhere().0, self.me().node);
-        Some(Placement { version, here, spread, nodes: nodes(&group), leaders })
+        let layout = self.layout();
+        let leaders = leaders(&group);
+        let known = version != 0 && leaders.len() == layout.groups().len();
+        // The last partition and the last group are those of the fully replicated tables.
+        let (spread, groups) = (layout.partitions().end - 1, layout.groups().end - 1);
+        let here = self.me().node;
+        known.then(|| Placement { version, here, spread, groups, nodes: nodes(&group), leaders })
     }
 }
 
@@ -87,7 +85,6 @@ mod tests {
             name: "test".into(),
             partitions: 4,
             groups: Some(2),
-            grows: false,
             replicas: 1,
             durability: ClusterDurability::Fsync,
             replace_after: DEFAULT_REPLACE_AFTER,
@@ -112,7 +109,7 @@ mod tests {
     fn layouts_go_over_the_wire_whole() {
         for (spread, groups) in [(1, 1), (4, 2), (256, 7)] {
             let layout = Layout::new(spread, groups).expect("it is one");
-            assert_eq!((layout.partitions().end - 1, layout.everywhere().0), (spread, spread));
+            assert_eq!((layout.partitions().end - 1, layout.groups().end - 1), (spread, groups));
         }
     }
 
@@ -135,11 +132,7 @@ mod tests {
         let mut group = founded();
         let first = version(&group);
         assert_ne!(first, 0);
-        assert_eq!(
-            leaders(&group).map(|leaders| leaders.len()),
-            Some(5),
-            "four partitions, and that of fully replicated tables"
-        );
+        assert_eq!(leaders(&group).len(), 3);
         group.replication_groups[1].view.0 += 1;
         let second = version(&group);
         assert!(rauk_wire::placement::is_newer(second, first));

@@ -88,10 +88,7 @@ impl Cluster {
         };
         for answer in futures::future::join_all(questions.map(ask)).await {
             if let Some(Signal::Confirmed { places }) = answer {
-                // In the view that is known here: of a later one it would not be known whether the group has split.
-                let is_of = |group: &GroupId, view| self.place_of(*group).is_some_and(|place| place.view == view);
-                let confirms = |group: &GroupId| places.iter().any(|(of, at)| of == group && is_of(group, at.view));
-                groups.retain(|group| !confirms(group));
+                groups.retain(|group| places.iter().all(|(confirmed, _)| confirmed != group));
             }
         }
     }
@@ -165,7 +162,7 @@ impl Cluster {
                 return Some(false);
             }
             s.confirmed = s.confirmed.max(snapshot);
-            slot.times().raise_max_read(snapshot);
+            slot.times.raise_max_read(snapshot);
             Some(true)
         })
     }
@@ -195,9 +192,9 @@ pub(super) fn on_confirm(node: &Node, cluster: &Cluster, groups: &[GroupId], sna
     let mut places = Vec::with_capacity(groups.len());
     for group in groups {
         let confirmed = cluster.at_slot(node, *group, |slot, state, _| {
-            let view = slot.serving().filter(|view| !slot.is_ending(*view))?;
+            let view = slot.serving()?;
             // Under the lock that picks commit times: what commits at or below it is in the stream already.
-            slot.times().raise_max_read(snapshot);
+            slot.times.raise_max_read(snapshot);
             Some(EntryId { view, position: state.replica.last().position })
         });
         if let Some(entry) = confirmed.filter(|entry| cluster.may_answer_for(*group, entry.view)) {

@@ -17,20 +17,15 @@
 //! to the opening. The number is kept outside of the lock ([`Slot::serving`]), and is cleared the moment this process
 //! hears of the change.
 //!
-//! *A split* ([`splitting`]) makes another slot out of this one's: its lock is taken inside this one's, and no other
-//! two at once.
-//!
 //! *When it cannot go on* ([`stopping`]): a record cannot be written (the disk is full), and the node ends; or an entry cannot be carried out, and this replica stops. The slot takes, writes and does nothing more.
 //! So the log holds a beginning of the stream without a hole, and neither the rows nor what others are told are ahead of the log.
 
 mod requests;
-pub mod splitting;
 pub mod stopping;
 #[cfg(test)]
 mod tests;
 
 pub use requests::{Collected, Refused};
-use splitting::{Dividing, Unborn};
 use stopping::{Halt, stopped};
 
 use super::comparing::Asked;
@@ -46,18 +41,16 @@ use bytes::Bytes;
 use futures::channel::oneshot;
 use parking_lot::Mutex;
 use rauk_cluster::comparison::Digests;
-use rauk_cluster::replica::{Assignment, Limits, LogRecord, Message, Output};
+use rauk_cluster::replica::{Assignment, LogRecord, Message, Output};
 use rauk_cluster::{Effect, EntryId, Outcome, Record, Replica, Role, TxnTable, Vote};
 use rauk_kernel::{CopyCursor, MemoryBudget, TimeBounds, TxnRef, TxnState};
 use rauk_log::record::CommitBuilder;
 use rauk_log::{LogError, Lsn, RedoLog};
-use rauk_manage::group::GroupSplit;
 use rauk_types::{GroupId, Member, Position, Timestamp, TxnId, View};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What happens to a slot.
@@ -78,20 +71,6 @@ pub enum Happening {
     Drawn {
         view: View,
         time: Timestamp,
-    },
-    /// The group is to be split, at this partition: this process, which leads it in this view, is to end the view.
-    Divide {
-        view: View,
-        at: u16,
-    },
-    /// The group has been split.
-    Split {
-        heir: GroupId,
-        split: GroupSplit,
-    },
-    /// Of an heir, first of all: it begins here, without anything if this replica `lacks` what its parent's had.
-    Begin {
-        lacks: bool,
     },
 }
 
@@ -114,16 +93,6 @@ pub enum Action {
     /// Draw a time and bring it as [`Happening::Drawn`].
     Draw {
         view: View,
-    },
-    /// The last entry of the view is stable: the control plane is to split the group.
-    Split {
-        version: u64,
-        at: u16,
-        end: EntryId,
-    },
-    /// This heir has something to do.
-    Begin {
-        heir: GroupId,
     },
     /// The redo log has something to make durable.
     Flush(Lsn),
@@ -161,9 +130,6 @@ pub enum Action {
 pub struct Context<'a> {
     pub now: Duration,
     pub rows: &'a GroupRows<'a>,
-    /// By group.
-    pub slots: &'a [Slot],
-    pub limits: Limits,
     pub log: &'a RedoLog,
     pub actions: &'a mut Vec<Action>,
     pub safeguards: Safeguards,
@@ -182,16 +148,13 @@ pub struct Slot {
     /// A leaf lock, held for a step.
     pub state: Mutex<State>,
     pub queue: Mutex<VecDeque<Happening>>,
-    /// What commit times are above, with the partitions. Of an heir those of its parent's replica here, from its
-    /// beginning on.
-    times: OnceLock<Arc<TimeBounds>>,
+    /// What commit times are above, with the partitions.
+    pub times: Arc<TimeBounds>,
     /// The view in which it takes work; zero: none.
     serving: AtomicU64,
     /// The view in which this process leads by what it has heard of the control plane; zero: in none. The slot may be
     /// behind that, so both are looked at.
     named: AtomicU64,
-    /// The view that this process leads, when it is about to end it and takes no more work; zero: none.
-    ending: AtomicU64,
     /// The group's version, if this process is in-sync by that; zero: it is not, as far as it has heard.
     in_sync: AtomicU64,
     /// Something was decided, or the role has changed.
@@ -239,9 +202,6 @@ pub struct State {
     counted: u64,
     /// Why nothing is done here.
     halt: Option<Halt>,
-    /// There is no such group yet, as far as this process has come; what is known of it already.
-    unborn: Option<Unborn>,
-    dividing: Option<Dividing>,
 }
 
 /// A transaction that stands in partitions by an entry of the stream.
@@ -262,14 +222,12 @@ pub struct Beginning {
     pub table: TxnTable,
     pub refs: FxHashMap<TxnId, Standing>,
     pub whole: bool,
-    /// `None`: there is no such group yet.
-    pub times: Option<Arc<TimeBounds>>,
+    pub times: Arc<TimeBounds>,
 }
 
 impl Slot {
     pub fn new(group: GroupId, beginning: Beginning) -> Slot {
         let Beginning { replica, table, refs, whole, times } = beginning;
-        let unborn = times.is_none().then(Unborn::default);
         Slot {
             group,
             state: Mutex::new(State {
@@ -294,14 +252,11 @@ impl Slot {
                 awaited: Parts::new(),
                 counted: 0,
                 halt: None,
-                unborn,
-                dividing: None,
             }),
             queue: Mutex::default(),
-            times: times.map_or_else(OnceLock::new, OnceLock::from),
+            times,
             serving: AtomicU64::new(0),
             named: AtomicU64::new(0),
-            ending: AtomicU64::new(0),
             in_sync: AtomicU64::new(0),
             decided: Event::default(),
             undurable: AtomicU64::new(u64::MAX),
@@ -340,27 +295,6 @@ impl Slot {
         (version != 0 && !self.is_stopped()).then_some(version)
     }
 
-    /// Whether this process is about to end the view, for the group to be split: no more work is taken, and no answer is
-    /// given.
-    #[inline]
-    pub fn is_ending(&self, view: View) -> bool {
-        self.ending.load(Ordering::Acquire) == view.0
-    }
-
-    /// An heir begins with what its parent's replica here knows of times: no time that was shown or given out before is
-    /// below what it gives out.
-    fn share_times(&self, times: &Arc<TimeBounds>) {
-        assert!(self.times.set(times.clone()).is_ok(), "group {} begins twice", self.group.0);
-    }
-
-    /// What commit times are above.
-    ///
-    /// # Panics
-    /// If there is no such group yet.
-    pub fn times(&self) -> &Arc<TimeBounds> {
-        self.times.get().expect("the group has begun here")
-    }
-
     /// No work from this moment on.
     pub fn stop_serving(&self) {
         self.serving.store(0, Ordering::Release);
@@ -378,7 +312,6 @@ impl Slot {
         }
         let r = f(self, s, cx);
         self.advance_cut(s, cx);
-        self.advance_end(s, cx);
         s.count_chunks(cx.budget);
         cx.actions.extend(s.stepped.drain(..).map(|partition| Action::Rows { partition }));
         r
@@ -409,17 +342,13 @@ impl Slot {
     }
 
     fn on_happening(&self, s: &mut State, cx: &mut Context<'_>, happening: Happening) {
-        if s.ends() || self.is_unborn(s, &happening) {
+        if s.ends() {
             return;
         }
         let mut out = Vec::new();
         match happening {
             Happening::Tick if s.is_stopped() => self.look_whom_to_tell(s, cx),
             Happening::Message { message, .. } if !self.listens(s, cx, &message) => {}
-            Happening::Message { message, .. } if self.is_ahead_of_split(s, &message) => {}
-            Happening::Divide { view, at } => s.dividing = Some(Dividing::new(view, at)),
-            Happening::Split { heir, split } => self.split(s, cx, heir, split),
-            Happening::Begin { lacks } => self.begin(s, cx, lacks),
             Happening::Message { from, message } => s.replica.on_message(cx.now, from, message, &mut out),
             Happening::Assigned(assignment) => s.replica.on_assignment(cx.now, &assignment, &mut out),
             Happening::Tick => {
@@ -450,7 +379,7 @@ impl Slot {
             Happening::Drawn { view, time } => {
                 if s.replica.role() == Role::Primary && s.replica.view() == view && self.serving().is_none() {
                     self.say_outcomes(s, cx);
-                    self.times().raise_max_read(time);
+                    self.times.raise_max_read(time);
                     s.awaited = cx.rows.partitions().collect();
                     self.bring_everywhere(s, cx, || RowStep::Serve { view });
                 }
@@ -627,7 +556,7 @@ impl Slot {
 
     /// Rows of a copy, which are of one partition.
     fn install(&self, s: &mut State, cx: &mut Context<'_>, rows: Bytes) {
-        match copied(cx.rows.partitions(), &rows) {
+        match copied(cx.rows.layout, self.group, &rows) {
             Ok(partition) => self.bring(s, cx, partition, RowStep::Install { rows }),
             Err(what) => self.stop(s, cx, &what),
         }
@@ -725,8 +654,7 @@ impl Slot {
                     self.bring_to(s, cx, &parts, step);
                 }
                 Effect::Chunk { txn, series, number, writes } => {
-                    // What was open in an heir's partition is void there, and here with the next view.
-                    if s.restoring || cx.rows.was_held(series) {
+                    if s.restoring {
                         continue;
                     }
                     let Some(parts) = self.written(s, cx, &writes) else { return };
@@ -798,7 +726,7 @@ impl Slot {
 
     /// Primary: writes an entry and does what follows; `false`: it does not lead. If the entry cannot be logged the node ends: its fate is not known here, for others may have it.
     pub(super) fn propose(&self, s: &mut State, cx: &mut Context<'_>, record: &Record) -> bool {
-        if s.is_halted() || s.has_ended() && !record.may_follow_end() {
+        if s.is_halted() {
             return false;
         }
         let mut out = Vec::new();
@@ -882,20 +810,6 @@ impl State {
             budget.subtract(self.counted - now);
         }
         self.counted = now;
-    }
-
-    /// Takes transactions out of these partitions: each that stands in one of them, as it stood.
-    fn take_standing_in(&mut self, given: &Range<u16>) -> Vec<(TxnId, Standing)> {
-        let stands = |known: &Standing| known.parts.iter().any(|partition| given.contains(partition));
-        let taken: Vec<_> = self.refs.iter().filter(|(_, known)| stands(known)).map(|(t, k)| (*t, k.clone())).collect();
-        for (txn, _) in &taken {
-            let known = self.refs.get_mut(txn).expect("just seen");
-            known.parts.retain(|partition| !given.contains(partition));
-            if known.parts.is_empty() {
-                self.refs.remove(txn);
-            }
-        }
-        taken
     }
 
     /// Whether this replica follows a primary's stream closely: it is worth asking for confirmations.

@@ -45,18 +45,15 @@ pub fn by_group(cluster: &Cluster, touched: &mut [Touched]) -> Option<SmallVec<[
             None => groups.push(Written { group, place: *place, parts: SmallVec::from_slice(&[part]) }),
         }
     }
-    // An heir's number is above those of groups whose partitions come later.
-    groups.sort_unstable_by_key(|written| written.group);
     Some(groups)
 }
 
-/// Whether these are partitions of the group, each once; or were when it began, and are those of an heir now: what was
-/// written there before is known to the group.
+/// Whether these are partitions of the group, each once.
 pub fn are_parts(cluster: &Cluster, group: GroupId, parts: &[Part]) -> bool {
-    cluster.groups().has(group)
+    cluster.layout().groups().contains(&group.0)
         && !parts.is_empty()
         && parts.windows(2).all(|pair| pair[0].partition < pair[1].partition)
-        && parts.iter().all(|part| cluster.groups().reach_of(group).contains(&part.partition.0))
+        && parts.iter().all(|part| cluster.layout().partitions_of(group).contains(&part.partition.0))
 }
 
 pub fn numbers(parts: &[Part]) -> Parts {

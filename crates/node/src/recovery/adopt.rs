@@ -78,7 +78,7 @@ pub fn convert(
     let mut alone = read_alone(config, disk, runtime, Streams::PassedOver, progress)?;
     let known: BTreeSet<TableId> = alone.catalog.catalog().tables().flat_map(physical).map(|table| table.id).collect();
     let taken: BTreeSet<TableId> = tables.iter().map(|table| table.id).collect();
-    let holds = layout.first_groups().all(|group| recovery.cut.is_holder(GroupId(group), back.node));
+    let holds = layout.groups().all(|group| recovery.cut.is_holder(GroupId(group), back.node));
     if known != taken || alone.log.last_time() != recovery.cut.time || !holds {
         return Err(NodeError::Fatal(
             "the data directory of a node alone is not as it was when a cluster was made of it: put it back from a copy of that time, or start this node with an empty directory".into(),
@@ -99,7 +99,7 @@ pub fn convert(
             pending: BTreeMap::new(),
         }
     };
-    let groups: Vec<MemberGroup> = layout.first_groups().map(group).collect();
+    let groups: Vec<MemberGroup> = layout.groups().map(group).collect();
     let everywhere: BTreeSet<TableId> = tables.iter().filter(|table| table.fully_replicated).map(|t| t.id).collect();
     let source = |file: u16, table: TableId| match (everywhere.contains(&table), file == layout.everywhere().0) {
         // Of a node alone they are all in its first partition.

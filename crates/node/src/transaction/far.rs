@@ -263,27 +263,18 @@ impl Transaction {
     pub(super) async fn confirm_snapshot(&mut self, snapshot: Timestamp) -> Result<(), NodeError> {
         let node = self.node.clone();
         let Some(cluster) = node.cluster() else { return Ok(()) };
-        let (mut left, mut known) = (Vec::new(), 0);
+        let mut left: Vec<GroupId> = cluster.layout().groups().map(GroupId).collect();
         let deadline = node.runtime.now() + LONGEST;
         loop {
             let index = cluster.index();
-            // They may split meanwhile.
-            let count = cluster.group().replication_groups.len() as u16;
-            left.extend((known..count).map(GroupId));
-            known = count;
             cluster.confirm(&node, snapshot, &mut left).await;
-            let Some(group) = left.first() else {
-                if cluster.group().replication_groups.len() == usize::from(known) {
-                    return Ok(());
-                }
-                continue;
-            };
+            let Some(group) = left.first() else { return Ok(()) };
             self.check_killed()?;
             if cluster.is_closed() {
                 return Err(NodeError::ShuttingDown);
             }
             if node.runtime.now() >= deadline {
-                return Err(NodeError::NoPrimary { partition: cluster.groups().partitions_of(*group).start });
+                return Err(NodeError::NoPrimary { partition: cluster.layout().partitions_of(*group).start });
             }
             cluster.wait_index(index + 1, LOOK).await;
         }

@@ -214,12 +214,12 @@ fn a_node_that_shuts_down_is_replaced_without_waiting_for_its_lease() {
 
 /// Entries in the streams of all groups.
 fn entries(nodes: &[world::Node]) -> u64 {
-    let groups = nodes[0].db.member().unwrap().groups();
+    let layout = nodes[0].db.member().unwrap().layout();
     let reports = nodes.iter().flat_map(|node| node.db.report(Wanted::Partitions).partitions);
     let of_group = |p: &PartitionReport| {
         // One partition of the group tells for all.
         let number = p.partition.0;
-        p.role == PartitionRole::Primary && groups.partitions_of(groups.group_of(number)).start == number
+        p.role == PartitionRole::Primary && layout.partitions_of(layout.group_of(number)).start == number
     };
     reports.filter(of_group).map(|p| p.last).sum()
 }

@@ -24,8 +24,8 @@ fn wait(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// A partition, the node that leads it and one that follows it, by their places in `nodes`.
 fn followed(group: &Group, nodes: &[Node]) -> (u16, usize, usize) {
-    let groups = nodes[0].db.member().unwrap().groups();
-    let partition = groups.partitions_of(GroupId(1)).start;
+    let layout = nodes[0].db.member().unwrap().layout();
+    let partition = layout.partitions_of(GroupId(1)).start;
     let state = &group.replication_groups[1];
     let at = |number: usize| nodes.iter().position(|node| node.id == state.in_sync[number].node).unwrap();
     assert_eq!(state.primary, Some(state.in_sync[0]));
@@ -161,7 +161,7 @@ fn a_group_that_nobody_else_has_stops_alone() {
     let group = world.group();
     let led = |state: &ReplicationGroup| state.primary.is_some_and(|primary| primary.node == nodes[1].id);
     let number = group.replication_groups.iter().position(led).unwrap() as u16;
-    let stopped = nodes[1].db.member().unwrap().groups().partitions_of(GroupId(number));
+    let stopped = nodes[1].db.member().unwrap().layout().partitions_of(GroupId(number));
     nodes[1].db.contradict(stopped.start);
     wait("it has stopped", || nodes[1].db.counters().stopped_replicas == 1);
     let (colour, reasons) = nodes[1].db.health();

@@ -6,7 +6,6 @@ mod commits;
 mod damage;
 mod large;
 mod pairs;
-mod splitting;
 mod unanswered;
 mod world;
 

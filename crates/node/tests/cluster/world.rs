@@ -57,20 +57,7 @@ impl World {
 
     pub fn with(nodes: usize, groups: u16, replicas: u8, durability: ClusterDurability) -> Arc<World> {
         let world = World::unmade((0..nodes).map(|_| MemoryDisk::new() as Arc<dyn Disk>).collect());
-        world.make([7; 16], (2 * groups, groups), false, replicas, durability, None);
-        world
-    }
-
-    /// One group to begin with, of so many partitions. `grows`: it splits as nodes come.
-    pub fn of_one_group(
-        nodes: usize,
-        partitions: u16,
-        grows: bool,
-        replicas: u8,
-        durability: ClusterDurability,
-    ) -> Arc<World> {
-        let world = World::unmade((0..nodes).map(|_| MemoryDisk::new() as Arc<dyn Disk>).collect());
-        world.make([7; 16], (partitions, 1), grows, replicas, durability, None);
+        world.make([7; 16], (2 * groups, groups), replicas, durability, None);
         world
     }
 
@@ -86,7 +73,7 @@ impl World {
         let world = World::unmade(disks);
         let partitions = surveyed.partitions;
         let adopted = Some(surveyed.adopted.encode());
-        world.make(surveyed.id.0, (partitions, partitions), false, replicas, durability, adopted);
+        world.make(surveyed.id.0, (partitions, partitions), replicas, durability, adopted);
         world
     }
 
@@ -115,7 +102,6 @@ impl World {
         &self,
         id: [u8; 16],
         (partitions, groups): (u16, u16),
-        grows: bool,
         replicas: u8,
         durability: ClusterDurability,
         adopted: Option<Arc<str>>,
@@ -125,7 +111,6 @@ impl World {
             name: "test".into(),
             partitions,
             groups: Some(groups),
-            grows,
             replicas,
             durability,
             replace_after: DEFAULT_REPLACE_AFTER,

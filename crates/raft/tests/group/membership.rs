@@ -83,14 +83,8 @@ fn joining_is_refused_with_the_cause() {
     assert!(matches!(error, RaftError::Unreachable(_)), "{error}");
     assert!(new.group().node().is_none());
     // The address of a node that is up.
-    let register = GroupCommand::Register {
-        node: NodeId(2),
-        nonce: 5,
-        whole: vec![],
-        recovery: 0,
-        directory: Default::default(),
-        groups: None,
-    };
+    let register =
+        GroupCommand::Register { node: NodeId(2), nonce: 5, whole: vec![], recovery: 0, directory: Default::default() };
     nodes[0].propose(register).unwrap();
     let mut taken = new.description();
     taken.address = "n2".into();

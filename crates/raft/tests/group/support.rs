@@ -267,7 +267,6 @@ pub fn config(name: &str) -> ClusterConfig {
         name: name.into(),
         partitions: 4,
         groups: None,
-        grows: false,
         replicas: 2,
         durability: ClusterDurability::Fsync,
         replace_after: DEFAULT_REPLACE_AFTER,

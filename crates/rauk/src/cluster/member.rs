@@ -395,13 +395,8 @@ fn found(
     };
     let replace_after = settings.cluster.replace_after.unwrap_or(DEFAULT_REPLACE_AFTER);
     let memory_return = DEFAULT_MEMORY_RETURN;
-    let (groups, grows) = match settings.cluster.groups {
-        None => (Some(1), true),
-        Some(0) => (None, false),
-        Some(groups) => (Some(groups), false),
-    };
-    let config =
-        ClusterConfig { id, name, partitions, groups, grows, replicas, durability, replace_after, memory_return };
+    let groups = settings.cluster.groups;
+    let config = ClusterConfig { id, name, partitions, groups, replicas, durability, replace_after, memory_return };
     block_on(raft.bootstrap(config, adopted, own)).map(drop).map_err(|e| e.to_string())
 }
 

@@ -22,8 +22,7 @@ pub struct ClusterSettings {
     pub port: Option<u16>,
     /// Of a cluster that is founded.
     pub replicas: Option<u8>,
-    /// Replication groups of a cluster that is founded, for ever; 0: as many as partitions. `None`: one to begin with,
-    /// and more as nodes come.
+    /// Replication groups of a cluster that is founded; `None`: as many as partitions.
     pub groups: Option<u16>,
     /// Seconds after which a node that is down is replaced, of a cluster that is founded.
     pub replace_after: Option<u32>,
@@ -95,9 +94,11 @@ pub fn replicas(text: &str) -> Result<u8, String> {
     if (1..=4).contains(&number) { Ok(number) } else { Err(wanted()) }
 }
 
-pub fn groups(text: &str) -> Result<u16, String> {
+/// `None`: as many as partitions.
+pub fn groups(text: &str) -> Result<Option<u16>, String> {
     let wanted = || "a number of replication groups, 1 to the number of partitions, or 0: as many as these".to_string();
-    text.trim().parse().map_err(|_| wanted())
+    let number: u16 = text.trim().parse().map_err(|_| wanted())?;
+    Ok((number > 0).then_some(number))
 }
 
 /// Seconds.

@@ -32,10 +32,10 @@ pub fn of(member: &Member) -> Value {
             "leads_manage_group": leader == Some(id.0), "primaries": led, "replicas": held,
         })
     });
-    let groups = group.groups();
-    let partitions = config.into_iter().flat_map(|config| config.layout().partitions());
-    let partitions = partitions.filter_map(|number| {
-        let id = groups.as_ref()?.group_of(number);
+    let layout = config.map(|config| config.layout());
+    let partitions = layout.iter().flat_map(|layout| layout.partitions().map(move |number| (number, layout)));
+    let partitions = partitions.filter_map(|(number, layout)| {
+        let id = layout.group_of(number);
         let (state, health) = (group.replication_group(id)?, health.groups.get(usize::from(id.0))?);
         let own = report.partitions.get(usize::from(number));
         Some(json!({

@@ -209,20 +209,6 @@ impl Striker {
                     world.consensus.commit(GroupCommand::Relieve { group: GroupId(number), version });
                 }
             }
-            FaultKind::Divide => {
-                let group = world.consensus.group();
-                let Some(groups) = group.groups() else { return };
-                let several = |id: &GroupId| groups.partitions_of(*id).len() > 1;
-                let several: Vec<GroupId> = groups.all().filter(several).collect();
-                let Some(id) = several.choose(&mut self.rng).copied() else { return };
-                let held = groups.partitions_of(id);
-                let (version, at) = (
-                    group.replication_groups[usize::from(id.0)].version,
-                    self.rng.random_range(held.start + 1..held.end),
-                );
-                world.counts.add("group to be split");
-                world.consensus.commit(GroupCommand::Divide { group: id, version, at });
-            }
             FaultKind::Elections => world.consensus.set_restless(if self.rng.random_bool(0.5) { 3.0 } else { 0.0 }),
             FaultKind::KillJoiner => self.kill_joiner(lasts).await,
             FaultKind::Memory => {
@@ -349,8 +335,8 @@ impl Striker {
         let site = world.members().into_iter().find(|site| site.address() == *address);
         let Some(db) = site.and_then(|site| world.database(site)) else { return };
         let (Ok(table), true) = (db.table(DATABASE, ballast::NAME), state.in_sync.len() >= wanted) else { return };
-        let Some(groups) = group.groups() else { return };
-        let parts: Vec<u16> = groups.partitions_of(GroupId(number)).collect();
+        let layout = db.member().expect("it is a member").layout();
+        let parts: Vec<u16> = layout.partitions_of(GroupId(number)).collect();
         let partition = parts[self.rng.random_range(0..parts.len())];
         // Where nobody can say who is right, the partition would take no writes any more.
         let as_written = wanted > 2 && self.rng.random_bool(0.5);

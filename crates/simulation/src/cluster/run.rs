@@ -3,7 +3,7 @@ use super::check::{self, Verdict, cut::Loss, indexes::Scanned};
 use super::faults;
 use super::network::{Site, Weather};
 use super::record::Value;
-use super::scenario::{Durability, Fault, FaultKind, Scenario};
+use super::scenario::{Durability, FaultKind, Scenario};
 use super::workload::{self, ballast, bands, cells, schemas};
 use super::world::{End, HOLE, MEMORY, World};
 use crate::executor::{Drift, Stopped};
@@ -23,8 +23,6 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Of the randomness with which groups are split.
-const DIVIDES: u64 = 0x5_911;
 /// Simulated time that forming the cluster and making the tables may take.
 const BEGINNING: Duration = Duration::from_secs(20);
 /// Clients that have work under way when the faults stop end within this.
@@ -51,8 +49,6 @@ pub struct ClusterRun {
     world: World,
     /// The simulator's own process.
     own: SimRuntime,
-    /// Groups are split at random times.
-    divides: Option<Fault>,
 }
 
 impl ClusterRun {
@@ -66,9 +62,7 @@ impl ClusterRun {
         let stops_alone = scenario.faults.iter().any(|fault| fault.kind == FaultKind::Damage);
         let world = World::new(scenario, seed, Safeguards { stops_alone, ..safeguards });
         let own = world.executor.process(None, Drift::default());
-        // Seeds that find what a safeguard is for stay as they are.
-        let divides = scenario.divides_under(seed).filter(|_| safeguards == Safeguards::default());
-        ClusterRun { scenario: scenario.clone(), world, own, divides }
+        ClusterRun { scenario: scenario.clone(), world, own }
     }
 
     /// Panics with what is wrong.
@@ -248,10 +242,6 @@ impl ClusterRun {
         world.consensus.set_restless(self.scenario.restless);
         world.consensus.set_lost_answers(self.scenario.lost_answers);
         world.set_working(true);
-        if let Some(fault) = self.divides {
-            let strikes = faults::run(fault, world.clone(), self.own.clone(), DIVIDES, until);
-            self.own.spawn("faults", strikes);
-        }
         for fault in self.scenario.faults.clone() {
             let strikes = faults::run(fault, world.clone(), self.own.clone(), world.random(), until);
             self.own.spawn("faults", strikes);
@@ -518,9 +508,8 @@ impl ClusterRun {
         judge("catalog", check::catalog::check(&catalogs));
         let group = world.consensus.group();
         let layout = group.config.as_ref().expect("it is made").layout();
-        let groups = group.groups().expect("it is made");
         for partition in layout.partitions() {
-            let state = group.replication_group(groups.group_of(partition)).expect("all are there");
+            let state = group.replication_group(layout.group_of(partition)).expect("all are there");
             let dump = |member: &Member| {
                 let db = by_node.get(member).unwrap_or_else(|| panic!("nobody is {member:?}"));
                 (*member, db.dump_partition(partition))
@@ -538,9 +527,8 @@ impl ClusterRun {
             let db = world.database(site).expect("all are open");
             let me = db.member().expect("it is a member").me();
             let layout = group.config.as_ref().expect("it is made").layout();
-            let groups = group.groups().expect("it is made");
             let is_held = |partition: &u16| {
-                let state = group.replication_group(groups.group_of(*partition));
+                let state = group.replication_group(layout.group_of(*partition));
                 state.is_some_and(|state| state.in_sync.contains(&me))
             };
             let held = layout.partitions().filter(is_held);

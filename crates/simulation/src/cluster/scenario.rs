@@ -165,8 +165,6 @@ pub enum FaultKind {
     Slow,
     /// A primary that lives is to lead no more, and it or another begins a new view, as when partitions are moved.
     Relieve,
-    /// A replication group with several partitions is split. In all runs that begin with fewer groups than partitions.
-    Divide,
     /// A minority of the sites (or half of them) is cut off.
     Partition,
     /// One site can be heard but hears nothing, or the other way round.
@@ -320,20 +318,6 @@ impl Scenario {
             1 => 1 + (seed / 4 % u64::from(self.partitions)) as u16,
             _ => self.partitions,
         })
-    }
-
-    /// Whether the groups split as nodes come, too: half of the runs that begin with one group.
-    pub fn grows_under(&self, seed: u64) -> bool {
-        self.groups.is_none() && seed.is_multiple_of(8)
-    }
-
-    /// In runs that begin with fewer groups than partitions groups are split at random times. Not where the scenario says
-    /// how much may be lost: that rests on how soon cuts are complete, which takes longer with more groups where messages
-    /// are lost.
-    pub fn divides_under(&self, seed: u64) -> Option<Fault> {
-        let divides = self.groups.is_none() && self.may_lose.is_none() && self.groups_under(seed) < self.partitions;
-        let (kind, every) = (FaultKind::Divide, self.seconds / 4.0);
-        divides.then_some(Fault { kind, every, lasts: (0.0, 0.0), after: 0.0, delay: 0.0 })
     }
 
     pub fn duration(&self) -> Duration {

@@ -193,7 +193,6 @@ impl World {
             name: "simulated".to_string(),
             partitions: scenario.partitions,
             groups: Some(scenario.groups_under(seed)),
-            grows: scenario.grows_under(seed),
             replicas: scenario.replicas,
             durability: match scenario.durability {
                 Durability::Fsync => ClusterDurability::Fsync,

@@ -142,7 +142,8 @@ pub fn placement() -> Placement {
     Placement {
         version: 0x0102_0304,
         here: NodeId(3),
-        spread: 4,
+        spread: 8,
+        groups: 4,
         nodes: vec![node(1, "db1.example:4407"), node(3, "[fe80::3]:4408")],
         leaders: vec![NodeId(1), NodeId(3), NodeId(2), NodeId(0), NodeId(1)],
     }

@@ -50,17 +50,17 @@ impl Map {
             map.nodes.push(known.unwrap_or_else(|| Arc::new(Place::new(node, address.clone()))));
             Some(map.nodes.len() as u8 - 1)
         };
-        let mut of_partitions = Vec::with_capacity(placement.leaders.len());
+        let mut of_groups = Vec::with_capacity(placement.leaders.len());
         for leader in &placement.leaders {
-            of_partitions.push(take(&mut map, *leader).unwrap_or(NOBODY));
+            of_groups.push(take(&mut map, *leader).unwrap_or(NOBODY));
         }
         // Those that lead nothing keep their connections: they may lead again, and requests may be under way there.
         for placed in &placement.nodes {
             take(&mut map, placed.node);
         }
         let leader = |bucket| {
-            let partition = layout.partition_of(bucket);
-            of_partitions.get(usize::from(partition)).copied().unwrap_or(NOBODY)
+            let group = layout.group_of(layout.partition_of(bucket)).0;
+            of_groups.get(usize::from(group)).copied().unwrap_or(NOBODY)
         };
         map.leaders = (0..=EVERYWHERE).map(leader).collect();
         map
@@ -107,6 +107,7 @@ pub(super) mod tests {
             version: 1,
             here: NodeId(1),
             spread: leaders.len() as u16 - 1,
+            groups: leaders.len() as u16 - 1,
             nodes: nodes.iter().map(placed).collect(),
             leaders: leaders.iter().map(|node| NodeId(*node)).collect(),
         }

@@ -90,6 +90,7 @@ fn two(version: u32, here: u16, first: SocketAddr, second: SocketAddr) -> Placem
         version,
         here: NodeId(here),
         spread: 2,
+        groups: 2,
         nodes: vec![node(1, first), node(2, second)],
         leaders: vec![NodeId(1), NodeId(2), NodeId(1)],
     }
@@ -235,7 +236,7 @@ fn nonsense_is_passed_over() {
     let good = two(7, 1, first.address, second.address);
     let client = Client::of(&first, "");
     let nonsense: [&dyn Fn(&mut Placement); 4] =
-        [&|p| p.spread = 60_000, &|p| p.leaders.truncate(1), &|p| p.nodes[1].node = NodeId(1), &|p| {
+        [&|p| p.groups = 60_000, &|p| p.leaders.truncate(1), &|p| p.nodes[1].node = NodeId(1), &|p| {
             p.nodes[0].address = "x".repeat(1000)
         }];
     for (change, version) in nonsense.iter().zip(1..) {

@@ -17,7 +17,6 @@ fn records() -> Vec<Record> {
         Record::Back { txn: txn(9), series: 3, left: 1 },
         Record::Count { txn: txn(9), counts },
         Record::Compare,
-        Record::End { view: rauk_types::View(7), at: 300 },
     ]);
     records
 }

@@ -1,7 +1,6 @@
 //! The table entry by entry.
 
 use super::*;
-use rauk_types::View;
 
 #[test]
 fn a_commit_of_one_partition_happens_when_it_is_stable() {
@@ -274,40 +273,4 @@ fn rows_are_compared_where_no_decision_is_missing_in_the_stream() {
     shown.entry(decide(1, committed(7)));
     assert_eq!(shown.entry(Record::Compare), compare(8));
     assert_eq!(shown.stable(8).len(), 1, "a comparison says nothing when it is stable");
-}
-
-#[test]
-fn an_heir_has_all_outcomes_and_goes_on_behind_the_end_of_its_parents_view() {
-    let mut shown = Shown::default();
-    let end = Record::End { view: View(3), at: 5 };
-    shown.entry(Record::Opening);
-    shown.entry(commit(1, 5));
-    shown.entry(prepare(2, 6));
-    assert!(matches!(shown.entry(end.clone())[..], [Effect::Wrong { .. }]), "something is prepared");
-    assert_eq!((shown.table.end(), shown.table.is_all_decided()), (None, false));
-    shown.entry(decide(2, committed(7)));
-    shown.entry(fence(3));
-    assert!(shown.table.is_all_decided());
-    assert_eq!(shown.entry(end.clone()), []);
-    let at = Position(7);
-    assert_eq!(shown.table.end(), Some(End { position: at, view: View(3), at: 5 }));
-    assert_eq!(shown.cut(6), []);
-    assert_eq!(shown.table.end(), None, "it was cut");
-    shown.entry(end);
-    shown.stable(7);
-    shown.entry(Record::Cut { time: Timestamp(9), view: View(3) });
-    shown.stable(8);
-
-    let mut heir = Shown { table: shown.table.heir(at) };
-    assert_eq!((heir.table.last, heir.table.stable, heir.table.end()), (at, at, None));
-    assert!(!heir.table.has_cut(Timestamp(9), View(3)), "the cut is of the parent's stream");
-    for (transaction, known) in [(1, committed(5)), (2, committed(7))] {
-        assert_eq!(heir.table.look(txn(transaction)), Some(Known::Vote(Vote::Decided(known))));
-        assert!(!heir.table.may_prepare(txn(transaction)));
-    }
-    assert_eq!(heir.table.look(txn(3)), Some(Known::Vote(Vote::Refused)));
-    assert_eq!(heir.table.lingering(millis(99)).len(), 2, "each is forgotten by itself");
-    let read = TxnTable::decode(&heir.table.encode(), millis(0)).expect("it is a table");
-    assert!(read == heir.table);
-    assert_eq!(heir.entry(commit(4, 9)), [adopt(4, 9)]);
 }

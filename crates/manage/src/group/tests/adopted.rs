@@ -36,7 +36,7 @@ fn made(durability: ClusterDurability) -> Group {
 
 fn register_in(group: &mut Group, node: u16, recovery: u64, whole: Vec<GroupId>) -> Answer {
     let (node, nonce) = (NodeId(node), group.index);
-    run(group, GroupCommand::Register { node, nonce, whole, recovery, directory: Default::default(), groups: None })
+    run(group, GroupCommand::Register { node, nonce, whole, recovery, directory: Default::default() })
 }
 
 #[test]

@@ -40,17 +40,7 @@ fn cut(group: &mut Group, time: u64) -> Answer {
 
 fn register_again(group: &mut Group, node: u16, nonce: u64, recovery: u64) -> Answer {
     let whole = all(group);
-    run(
-        group,
-        GroupCommand::Register {
-            node: NodeId(node),
-            nonce,
-            whole,
-            recovery,
-            directory: Default::default(),
-            groups: None,
-        },
-    )
+    run(group, GroupCommand::Register { node: NodeId(node), nonce, whole, recovery, directory: Default::default() })
 }
 
 #[test]
@@ -120,7 +110,6 @@ fn succeed(group: &mut Group, member: Member, nonce: u64, recovery: u64) -> Answ
             predecessor,
             kept,
             directory: Default::default(),
-            groups: None,
         },
     )
 }
@@ -212,7 +201,6 @@ fn holders_are_not_forgotten_while_the_cluster_goes_back() {
         whole: vec![],
         recovery: 1,
         directory: Default::default(),
-        groups: None,
     };
     let Answer::Process(process) = run(&mut group, lost) else { panic!("registered") };
     assert_eq!(forget(&mut group, 1), only_holder(1, 0));

@@ -12,7 +12,7 @@ fn end(view: u64, position: u64) -> EntryId {
 fn start(group: &mut Group, node: u16, nonce: u64, cut: bool, last: EntryId) -> Member {
     let (node, whole) = (NodeId(node), all(group));
     let directory = DirectoryState { starts: None, cut, ends: vec![last; whole.len()] };
-    match run(group, GroupCommand::Register { node, nonce, whole, recovery: 0, directory, groups: None }) {
+    match run(group, GroupCommand::Register { node, nonce, whole, recovery: 0, directory }) {
         Answer::Process(process) => Member { node, process },
         other => panic!("{other:?}"),
     }
@@ -89,7 +89,6 @@ fn where_all_are_doubtful_the_longest_log_leads() {
             whole: vec![],
             recovery: 0,
             directory: DirectoryState::default(),
-            groups: None,
         };
         assert!(matches!(run(&mut group.clone(), register.clone()), Answer::Process(_)));
         let mut lost = group.clone();
@@ -155,7 +154,7 @@ fn an_older_copy_of_a_directory_is_refused() {
     let (mut group, _) = cluster(2);
     let register = |nonce, starts: Option<&[u64]>| {
         let directory = DirectoryState { starts: starts.map(<[u64]>::to_vec), ..Default::default() };
-        GroupCommand::Register { node: NodeId(2), nonce, whole: vec![], recovery: 0, directory, groups: None }
+        GroupCommand::Register { node: NodeId(2), nonce, whole: vec![], recovery: 0, directory }
     };
     let is_up = |answer| assert!(matches!(answer, Answer::Process(_)), "{answer:?}");
     is_up(run(&mut group, register(51, Some(&[51]))));

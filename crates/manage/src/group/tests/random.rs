@@ -73,13 +73,6 @@ pub(crate) fn check_invariants(group: &Group) {
             assert!(!(apart && shared), "intents that share a table");
         }
     }
-    if let Some(groups) = group.groups() {
-        assert_eq!(groups.len(), group.replication_groups.len(), "as many states as groups");
-        let dividing = |(id, state): (GroupId, &ReplicationGroup)| {
-            state.dividing.is_none_or(|at| groups.partitions_of(id).contains(&at))
-        };
-        assert!(groups.all().zip(&group.replication_groups).all(dividing));
-    }
     assert!(group.intents.values().all(|i| group.is_up(i.owner)));
     assert!(group.origins.keys().all(|p| group.is_up(*p)));
 }
@@ -133,21 +126,13 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
     let (id, version) = under(group, random);
     let someone = member(group, random);
     let counter = TableId(random.below(12) as u32 | if random.one_in(3) { 1 << 31 } else { 0 });
-    let command = match random.below(31) {
+    let command = match random.below(29) {
         0 => GroupCommand::Create { config: config(random.below(4) as u16, random.below(5) as u8), adopted: None },
         26 | 27 => {
             let entry = |p: &ReplicationGroup| EntryId { view: p.view, position: Position(random.below(50)) };
             let entries = group.replication_groups.iter().map(entry).collect();
             let versions = group.versions().wrapping_add(u64::from(random.one_in(6)));
             GroupCommand::Cut { time: Timestamp(random.below(5_000)), versions, entries }
-        }
-        29 => GroupCommand::Divide { group: id, version, at: random.below(4) as u16 },
-        30 => {
-            let state = group.replication_group(id);
-            let at = state.and_then(|state| state.dividing).unwrap_or(random.below(4) as u16);
-            let view = state.map(|state| state.view).unwrap_or_default();
-            let end = EntryId { view, position: Position(random.below(50)) };
-            GroupCommand::Split { group: id, version, at, end }
         }
         28 => GroupCommand::Recover { number: group.recovery.number + random.below(2) },
         1 | 2 => {
@@ -165,16 +150,7 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
                 let (node, recovery) = (someone.node, group.recovery.number);
                 let directory = directory(group, random);
                 let nonce = random.below(200);
-                return GroupCommand::Succeed {
-                    node,
-                    nonce,
-                    whole,
-                    recovery,
-                    predecessor,
-                    kept,
-                    directory,
-                    groups: None,
-                };
+                return GroupCommand::Succeed { node, nonce, whole, recovery, predecessor, kept, directory };
             }
             GroupCommand::Register {
                 node: someone.node,
@@ -182,7 +158,6 @@ fn command(group: &Group, random: &mut Random) -> GroupCommand {
                 whole,
                 recovery: group.recovery.number,
                 directory: directory(group, random),
-                groups: None,
             }
         }
         5 => GroupCommand::Down { member: someone },
@@ -260,10 +235,7 @@ fn whatever_is_said() {
             let time = Timestamp(random.below(50));
             let adopted = || Adopted { catalog: Catalog::default(), counters: BTreeMap::new(), time }.encode();
             let adopted = random.one_in(2).then(adopted);
-            said.push(GroupCommand::Create {
-                config: ClusterConfig { durability, groups: [None, Some(1)][(seed % 2) as usize], ..config(3, 2) },
-                adopted,
-            });
+            said.push(GroupCommand::Create { config: ClusterConfig { durability, ..config(3, 2) }, adopted });
             run(&mut group, said[0].clone());
         }
         for _ in 0..400 {

@@ -4,9 +4,7 @@ use super::super::*;
 use super::NOBODY;
 use crate::group::tests::random::{Random, check_invariants};
 use crate::group::tests::{add_node, config, run, with_table};
-use crate::group::{Answer, ClusterConfig, Colour, DirectoryState};
-use rauk_cluster::EntryId;
-use rauk_types::Position;
+use crate::group::{Answer, Colour, DirectoryState};
 
 const TICK: Duration = Duration::from_millis(20);
 
@@ -54,7 +52,6 @@ impl Calm {
                 whole,
                 recovery: 0,
                 directory: DirectoryState { cut, ..Default::default() },
-                groups: None,
             },
         );
         let Answer::Process(process) = answer else { panic!("{answer:?}") };
@@ -85,7 +82,6 @@ impl Calm {
             assert_eq!(answer, Answer::Done, "{command:?}");
         }
         self.check_joining(&before);
-        self.split();
         for number in 0..self.group.replication_groups.len() as u16 {
             let assignment = self.group.assignment(GroupId(number));
             let Some(member) = self.random.pick(&assignment.joining).filter(|_| self.random.one_in(3)) else {
@@ -98,19 +94,6 @@ impl Calm {
             }
         }
         check_invariants(&self.group);
-    }
-
-    /// What primaries do with groups that are to be split.
-    fn split(&mut self) {
-        for number in 0..self.group.replication_groups.len() as u16 {
-            let state = &self.group.replication_groups[usize::from(number)];
-            let (Some(at), Some(_)) = (state.dividing, state.primary) else { continue };
-            if self.random.one_in(3) {
-                let end = EntryId { view: state.view, position: Position(1) };
-                let split = GroupCommand::Split { group: GroupId(number), version: state.version, at, end };
-                assert_eq!(run(&mut self.group, split), Answer::Done);
-            }
-        }
     }
 
     /// Who is given a replica to copy is not copying much already.
@@ -176,58 +159,6 @@ impl Calm {
         }
         assert_eq!(full.in_sync.len(), by_node.len());
     }
-}
-
-/// Groups without that of the fully replicated tables, and how many of all each node leads.
-fn led(calm: &Calm) -> (usize, Vec<usize>) {
-    let everywhere = calm.group.config.as_ref().unwrap().layout().group_everywhere();
-    let ordinary = (0..).map(GroupId).zip(&calm.group.replication_groups).filter(|(id, _)| *id != everywhere);
-    let ordinary: Vec<_> = ordinary.map(|(_, state)| state).collect();
-    (ordinary.len(), calm.counts().1)
-}
-
-#[test]
-fn groups_split_as_nodes_come_and_stay_when_they_go() {
-    for (seed, replicas, tables) in [(1, 1, true), (2, 2, true), (3, 3, false)] {
-        let mut calm = Calm::empty(seed, 13, replicas);
-        let config = ClusterConfig { groups: Some(1), grows: true, ..config(13, replicas) };
-        calm.group = Group::new();
-        run(&mut calm.group, GroupCommand::Create { config, adopted: None });
-        if tables {
-            with_table(&mut calm.group, 1, "t");
-        }
-        for nodes in 1..=8u64 {
-            calm.start_data(nodes - 1..nodes);
-            calm.settle(secs(300));
-            let (groups, led) = led(&calm);
-            assert!(groups >= (2 * nodes).min(13) as usize, "{groups} groups of {nodes} nodes");
-            assert!(led.iter().max().unwrap() - led.iter().min().unwrap() <= 1, "{nodes} nodes lead {led:?}");
-            let sizes = calm.group.groups().unwrap();
-            let everywhere = calm.group.config.as_ref().unwrap().layout().group_everywhere();
-            let sizes = sizes.all().filter(|id| *id != everywhere).map(|id| sizes.partitions_of(id).len());
-            let sizes: Vec<usize> = sizes.collect();
-            assert!(*sizes.iter().max().unwrap() < 2 * sizes.iter().min().unwrap(), "{nodes} nodes: {sizes:?}");
-            assert_eq!((nodes == 1, groups == 2), (nodes == 1, nodes == 1), "no more than are needed");
-            let is_thin = nodes < u64::from(replicas);
-            assert!(calm.group.is_settled(), "{:?}", calm.group.health());
-            assert!(is_thin || calm.group.health().colour == Colour::Green, "{:?}", calm.group.health().reasons);
-        }
-        let before = calm.group.splits.len();
-        calm.stop(NodeId(8));
-        calm.run_for(secs(120));
-        assert_eq!(calm.group.splits.len(), before);
-    }
-}
-
-#[test]
-fn a_cluster_with_a_number_of_groups_keeps_it() {
-    let mut calm = Calm::empty(5, 8, 2);
-    calm.group = Group::new();
-    let config = ClusterConfig { groups: Some(2), ..config(8, 2) };
-    run(&mut calm.group, GroupCommand::Create { config, adopted: None });
-    calm.start_data(0..4);
-    calm.settle(secs(120));
-    assert_eq!(led(&calm).0, 2);
 }
 
 fn secs(n: u64) -> Duration {
@@ -365,14 +296,7 @@ fn a_node_whose_disk_was_replaced_is_replaced_at_once() {
     assert_eq!(run(&mut calm.group, taking), Answer::Node(NodeId(3)));
     let answer = run(
         &mut calm.group,
-        GroupCommand::Register {
-            node: NodeId(3),
-            nonce: 1,
-            whole: vec![],
-            recovery: 0,
-            directory: Default::default(),
-            groups: None,
-        },
+        GroupCommand::Register { node: NodeId(3), nonce: 1, whole: vec![], recovery: 0, directory: Default::default() },
     );
     let Answer::Process(process) = answer else { panic!() };
     calm.alive.insert(Member { node: NodeId(3), process });
@@ -588,7 +512,6 @@ fn silent_memory_is_waited_for() {
         predecessor,
         kept,
         directory: Default::default(),
-        groups: None,
     };
     let Answer::Process(process) = run(&mut calm.group, succeed) else { panic!("registered") };
     calm.alive.insert(Member { node, process });

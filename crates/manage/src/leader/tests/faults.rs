@@ -116,7 +116,6 @@ fn a_lease_without_the_entries_before_it_is_of_no_use() {
             whole: vec![],
             recovery: 0,
             directory: Default::default(),
-            groups: None,
         };
         let Answer::Process(process) = run(&mut group, register) else { panic!() };
         Member { node: NodeId(node as u16), process }
@@ -167,7 +166,6 @@ fn who_was_struck_is_let_go_when_it_knows_or_its_lease_has_ended() {
             whole: vec![],
             recovery: 0,
             directory: Default::default(),
-            groups: None,
         };
         let Answer::Process(process) = run(&mut group, register) else { panic!() };
         Member { node: NodeId(node as u16), process }

@@ -24,14 +24,7 @@ fn group_of(nodes: u16) -> (Group, Vec<Member>) {
 fn register(group: &mut Group, node: u16, nonce: u64) -> Member {
     let answer = run(
         group,
-        GroupCommand::Register {
-            node: NodeId(node),
-            nonce,
-            whole: vec![],
-            recovery: 0,
-            directory: Default::default(),
-            groups: None,
-        },
+        GroupCommand::Register { node: NodeId(node), nonce, whole: vec![], recovery: 0, directory: Default::default() },
     );
     let Answer::Process(process) = answer else { panic!("{answer:?}") };
     Member { node: NodeId(node), process }

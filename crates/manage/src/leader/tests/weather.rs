@@ -443,14 +443,7 @@ impl World {
             let nonce = process.nonce;
             let calm = !self.stormy;
             let whole = (0..4).filter(|_| calm || !self.random.one_in(6)).map(GroupId).collect();
-            self.propose(GroupCommand::Register {
-                node,
-                nonce,
-                whole,
-                recovery: 0,
-                directory: Default::default(),
-                groups: None,
-            });
+            self.propose(GroupCommand::Register { node, nonce, whole, recovery: 0, directory: Default::default() });
         }
     }
 

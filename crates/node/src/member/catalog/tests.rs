@@ -112,7 +112,6 @@ fn group() -> Group {
         name: "test".into(),
         partitions: 2,
         groups: None,
-        grows: false,
         replicas: 1,
         durability: ClusterDurability::Fsync,
         replace_after: DEFAULT_REPLACE_AFTER,
@@ -130,14 +129,7 @@ fn group() -> Group {
         let Answer::Node(node) = group.apply(group.index + 1, &add) else { panic!("a node") };
         group.apply(
             group.index + 1,
-            &GroupCommand::Register {
-                node,
-                nonce: n,
-                whole: vec![],
-                recovery: 0,
-                directory: Default::default(),
-                groups: None,
-            },
+            &GroupCommand::Register { node, nonce: n, whole: vec![], recovery: 0, directory: Default::default() },
         );
     }
     group

@@ -80,9 +80,6 @@ impl Slot {
         seen: Timestamp,
         Collected { writes, parts, .. }: Collected,
     ) -> Result<(), Refused> {
-        if !self.has_all(cx, &parts) || self.takes_no_more(s) {
-            return Err(Refused);
-        }
         if !s.table.may_prepare(txn.id) {
             self.bring_to(s, cx, &parts, || RowStep::Abort { txn: txn.id });
             return Err(Refused);
@@ -124,9 +121,6 @@ impl Slot {
                 return Ok(receiver);
             }
             None => {}
-        }
-        if !self.has_all(cx, &parts) || self.takes_no_more(s) {
-            return Err(Refused);
         }
         let before = txn.status.get();
         txn.status.set(TxnState::Committing);
@@ -172,7 +166,6 @@ impl Slot {
         writes: Bytes,
     ) -> bool {
         self.serving().is_some()
-            && !self.takes_no_more(s)
             && s.table.may_prepare(txn)
             && self.propose(s, cx, &Record::Chunk { txn, series, number, writes })
     }
@@ -254,7 +247,7 @@ impl Slot {
     /// The status word says *committing*: a reader that this does not see sees that.
     fn least_time(&self, cx: &Context<'_>, seen: Timestamp) -> Timestamp {
         match cx.safeguards.max_read {
-            true => self.times().least_time(seen),
+            true => self.times.least_time(seen),
             false => seen.max(Timestamp(1)),
         }
     }

@@ -199,7 +199,7 @@ impl Database {
     pub fn contradict(&self, partition: u16) {
         let Some(cluster) = self.node.cluster() else { return };
         let (txn, time) = (TxnId(u64::MAX), Timestamp(1));
-        cluster.at_slot_of(&self.node, partition, |slot, s, cx| {
+        cluster.at_slot(&self.node, cluster.group_of(partition), |slot, s, cx| {
             slot.bring(s, cx, partition, RowStep::Commit { txn, time });
         });
     }

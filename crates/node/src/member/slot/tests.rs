@@ -2,17 +2,15 @@
 
 mod full_disk;
 mod memory;
-mod splitting;
 
 use super::super::group_rows::Share;
-use super::super::group_table::GroupTable;
 use super::super::rows::{Carried, RowQueue};
 use super::*;
 use bytes::Bytes;
 use rauk_cluster::replica::{Contents, Entry, EntryId, Limits};
 use rauk_kernel::{Horizon, Partition, RowId};
 use rauk_log::{DatabaseId, Disk, MemoryDisk, RedoOptions, RedoReader, Superblocks};
-use rauk_types::{Groups, IndexId, Layout, NodeId, PartitionId, Position, ProcessId, RowView, Value};
+use rauk_types::{IndexId, Layout, NodeId, PartitionId, Position, ProcessId, RowView, Value};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -20,9 +18,6 @@ const GROUP: GroupId = GroupId(0);
 
 struct World {
     layout: Layout,
-    groups: GroupTable,
-    /// By group, for those that there may be one day.
-    heirs: Vec<Slot>,
     slot: Slot,
     rows: Vec<RowQueue>,
     /// Of the group.
@@ -42,19 +37,15 @@ fn member(number: u16) -> Member {
     Member { node: NodeId(number), process: ProcessId(u32::from(number)) }
 }
 
-fn assigned(view: u64, primary: u16, in_sync: &[u16]) -> Assignment {
-    Assignment {
+fn assignment(view: u64, primary: u16, in_sync: &[u16]) -> Happening {
+    Happening::Assigned(Assignment {
         group: GROUP,
         version: view,
         view: View(view),
         primary: Some(member(primary)),
         in_sync: in_sync.iter().copied().map(member).collect(),
         joining: Vec::new(),
-    }
-}
-
-fn assignment(view: u64, primary: u16, in_sync: &[u16]) -> Happening {
-    Happening::Assigned(assigned(view, primary, in_sync))
+    })
 }
 
 fn entry(view: u64, position: u64, record: &Record) -> Entry {
@@ -98,21 +89,13 @@ impl World {
             partition.share_times(&times);
             partition
         };
-        let groups = Groups::first(layout);
-        let partitions: Vec<Partition> = groups.partitions_of(GROUP).map(partition).collect();
+        let partitions: Vec<Partition> = layout.partitions_of(GROUP).map(partition).collect();
         let rows =
-            groups.partitions_of(GROUP).map(|partition| RowQueue::new(Share { layout, partition }, [])).collect();
+            layout.partitions_of(GROUP).map(|partition| RowQueue::new(Share { layout, partition }, [])).collect();
         let (table, refs) = (TxnTable::default(), FxHashMap::default());
-        let unborn = |group| {
-            let replica = Replica::new(group, member(1), Limits::default(), None);
-            let (table, refs) = (TxnTable::default(), FxHashMap::default());
-            Slot::new(group, Beginning { replica, table, refs, whole: true, times: None })
-        };
         World {
-            slot: Slot::new(GROUP, Beginning { replica, table, refs, whole: true, times: Some(times) }),
+            slot: Slot::new(GROUP, Beginning { replica, table, refs, whole: true, times }),
             layout,
-            groups: GroupTable::new(&groups, &groups, []),
-            heirs: (0..3).map(GroupId).map(unborn).collect(),
             rows,
             partitions,
             budget,
@@ -131,7 +114,7 @@ impl World {
     fn enter_with_actions<R>(&mut self, f: impl FnOnce(&Slot, &mut State, &mut Context<'_>) -> R) -> (R, Vec<Action>) {
         let mut actions = Vec::new();
         let r = self.enter_slot(&mut actions, f);
-        (0..self.groups.partitions_of(GROUP).len() as u16).for_each(|partition| self.take_in(partition, &mut actions));
+        (0..self.layout.partitions_of(GROUP).len() as u16).for_each(|partition| self.take_in(partition, &mut actions));
         (r, actions)
     }
 
@@ -143,15 +126,7 @@ impl World {
         let mut cx = Context {
             replicated: false,
             now: self.now,
-            rows: &GroupRows {
-                layout: self.layout,
-                group: GROUP,
-                groups: &self.groups,
-                queues: &self.rows,
-                announce: &|_| (),
-            },
-            slots: &self.heirs,
-            limits: Limits::default(),
+            rows: &GroupRows { layout: self.layout, group: GROUP, queues: &self.rows, announce: &|_| () },
             log: &self.log,
             actions,
             safeguards: Safeguards::default(),

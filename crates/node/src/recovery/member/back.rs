@@ -35,9 +35,7 @@ impl Goal {
     pub fn of(back: &Back<'_>, group: GroupId) -> Goal {
         let cut = &back.recovery.cut;
         let newest = if back.keeps_later { Timestamp::MAX } else { cut.time };
-        // Of a group that was split off later the cut has nothing.
-        let has = cut.entries.is_empty() || usize::from(group.0) < cut.entries.len();
-        Goal { time: cut.time, newest, entry: cut.entry(group), holds: has && cut.is_holder(group, back.node) }
+        Goal { time: cut.time, newest, entry: cut.entry(group), holds: cut.is_holder(group, back.node) }
     }
 
     /// How the replica goes on.
@@ -50,24 +48,6 @@ impl Goal {
         };
         Some(Restored { contents, stable, history, kept: Vec::new() })
     }
-}
-
-/// Puts into the log what a group goes on with, of which no entries are kept.
-pub(super) fn write_anchor(log: &RedoLog, group: &MemberGroup) -> Result<(), NodeError> {
-    let Some(restored) = &group.restored else { return Ok(()) };
-    let anchor = LogRecord::Anchor {
-        last: restored.history.last().copied().unwrap_or_default(),
-        stable: restored.stable,
-        history: restored.history.clone(),
-        kept: Vec::new(),
-        contents: restored.contents,
-        state: group.table.encode(),
-    };
-    let bytes = postcard::to_stdvec(&anchor).map_err(|e| broken(&e.to_string()))?;
-    let mut builder = CommitBuilder::default();
-    builder.stream(group.group, &bytes);
-    log.append(builder.payload())?;
-    Ok(())
 }
 
 /// Makes what groups and partitions have now all that the directory has. `source`: the place among `partitions` of the
@@ -84,7 +64,22 @@ pub(in crate::recovery) fn persist(
     source: &dyn Fn(u16, TableId) -> Option<usize>,
 ) -> Result<Manifest, NodeError> {
     let redo_start = log.end_lsn();
-    groups.iter().try_for_each(|group| write_anchor(log, group))?;
+    let mut builder = CommitBuilder::default();
+    for group in groups {
+        let Some(restored) = &group.restored else { continue };
+        let anchor = LogRecord::Anchor {
+            last: restored.history.last().copied().unwrap_or_default(),
+            stable: restored.stable,
+            history: restored.history.clone(),
+            kept: Vec::new(),
+            contents: restored.contents,
+            state: group.table.encode(),
+        };
+        let bytes = postcard::to_stdvec(&anchor).map_err(|e| broken(&e.to_string()))?;
+        builder.clear();
+        builder.stream(group.group, &bytes);
+        log.append(builder.payload())?;
+    }
     let number = old.checkpoint + 1;
     let disk = superblocks.disk();
     let mut written = Vec::new();
@@ -113,7 +108,6 @@ pub(in crate::recovery) fn persist(
         recovery,
         files: written,
         fenced: None,
-        groups: groups.len() as u16,
         ..old.clone()
     };
     manifest.store(superblocks)?;

@@ -12,16 +12,11 @@
 //! A log that lacks entries of a group's stream has nothing of that group ([`MemberGroup::hole`]): it is empty when it
 //! is opened, and whether that is allowed depends on what other nodes have.
 //!
-//! A group that was split here before its heir's anchor came to the disk has no heir in the log: the heir is made of the
-//! parent's stream, as when the process heard of the split ([`crate::member::slot::splitting`]). Where that lacks the last
-//! entry of the parent's view nothing of both counts.
-//!
 //! A log whose end is damaged is cut there. The superblocks say so until the cluster has been told (rule 37).
 //!
 //! The directory is made for one cluster, by the number of which all its files are marked; that of another cluster is refused. That of a node alone is made this cluster's before ([`super::adopt`]).
 
 pub(super) mod back;
-pub mod lineage;
 mod replay;
 mod rows;
 #[cfg(test)]
@@ -36,14 +31,13 @@ use crate::member::group_rows::Parts;
 use crate::member::slot::Standing;
 use crate::runtime::Runtime;
 use back::Goal;
-use lineage::Lineage;
 use parking_lot::Mutex;
 use rauk_cluster::TxnTable;
 use rauk_cluster::replica::{Contents, EntryId, Restored};
 use rauk_kernel::{MemoryBudget, Partition};
 use rauk_log::{DatabaseId, Manifest, RedoLog, RedoOptions, RedoReader, Superblocks, fault};
 use rauk_manage::group::Recovery;
-use rauk_types::{GroupId, NodeId, PartitionId, TableId, TableSchema, TxnId};
+use rauk_types::{GroupId, Layout, NodeId, PartitionId, TableId, TableSchema, TxnId};
 use replay::Replaying;
 use replay::Undecided;
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +83,8 @@ pub struct MemberGroup {
 impl MemberGroup {
     /// The last entry of its stream.
     pub fn last(&self) -> EntryId {
-        self.restored.as_ref().map(Restored::last).unwrap_or_default()
+        let last = |restored: &Restored| restored.kept.last().map(|e| e.id).or(restored.history.last().copied());
+        self.restored.as_ref().and_then(last).unwrap_or_default()
     }
 
     /// Whether it is exactly as the cut has it that the cluster has gone back to.
@@ -116,14 +111,14 @@ pub fn open_member(
     superblocks: Arc<Superblocks>,
     runtime: &dyn Runtime,
     cluster: DatabaseId,
-    lineage: &Lineage,
+    layout: Layout,
     tables: &[Arc<TableSchema>],
     back: Back<'_>,
     progress: &dyn Fn(&str),
 ) -> Result<MemberParts, NodeError> {
     let start = runtime.now();
     let recovery = back.recovery;
-    let partitions = lineage.layout.partitions().end;
+    let partitions = layout.partitions().end;
     let manifest = manifest(config, &superblocks, cluster, partitions, recovery.number)?;
     let goes_back = manifest.recovery != recovery.number;
     let goal = |group: GroupId| goes_back.then(|| Goal::of(&back, group));
@@ -143,7 +138,7 @@ pub fn open_member(
     fault::point("node.recovery.after_checkpoint").map_err(|e| broken(&e.to_string()))?;
     let options = RedoOptions { segment_bytes: config.segment_bytes, ..RedoOptions::new(cluster) };
     let mut reader = RedoReader::open(&superblocks, options, manifest.redo_start, manifest.redo_durable)?;
-    let replaying = Arc::new(Replaying::new(lineage, manifest.groups, runtime.now(), goal));
+    let replaying = Arc::new(Replaying::new(layout, runtime.now(), goal));
     replay::redo(&mut reader, runtime, &shared, &replaying, progress)?;
     if reader.doubtful_end().is_some() {
         warn_of_doubtful_end(&reader);
@@ -165,7 +160,6 @@ pub fn open_member(
     let still_running = || broken("a recovery job is still running");
     let shared = Arc::into_inner(shared).ok_or_else(still_running)?;
     let replaying = Arc::into_inner(replaying).ok_or_else(still_running)?;
-    let made = std::mem::take(&mut *replaying.made.lock());
     let group = |(group, end): (GroupId, replay::Ended)| MemberGroup {
         group,
         table: end.table,
@@ -179,13 +173,9 @@ pub fn open_member(
         log,
         budget,
         partitions: shared.partitions.into_iter().map(Mutex::into_inner).collect(),
-        groups: lineage.groups().all().zip(ended).map(group).collect(),
+        groups: layout.groups().map(GroupId).zip(ended).map(group).collect(),
         passed_over: replaying.rows.into_iter().flat_map(|rows| rows.into_inner().passed_over).collect(),
     };
-    for heir in parts.groups.iter().filter(|group| made.contains(&group.group)) {
-        // Before anything that follows in the parent's stream.
-        back::write_anchor(&parts.log, heir)?;
-    }
     if goes_back {
         let ids: Vec<TableId> = tables.iter().map(|t| t.id).collect();
         let MemberParts { superblocks, manifest, log, partitions, groups, .. } = &mut parts;

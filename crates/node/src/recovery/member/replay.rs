@@ -8,10 +8,6 @@
 //! the primary says. But two of them may write one row, and only one transaction can hold it. The second proves the first: a primary gives a row's lock to
 //! the next transaction only when the entry before is stable, or decided by a later entry of the stream. So what is written over is committed here.
 //!
-//! *A split.* What the log says of a group from before it was split may be of its heirs' partitions too. What the
-//! streams of a round have come to is handed out in the order of their numbers, and heirs have higher ones than their
-//! parents: so a partition gets all in order.
-//!
 //! *A hole.* Earlier builds could log an entry although the one before it had found no room. The log then has the
 //! stream up to the hole only, and the process may have acknowledged what is behind it. So nothing of the group counts,
 //! up to the beginning of a later copy; the caller says whether another node has all of it ([`Ended::hole`]).
@@ -20,24 +16,20 @@ use super::super::progress::RecoveryStep;
 use super::super::writes::{self, WritesError};
 use super::super::{Shared, broken, for_each, for_each_partition};
 use super::back::Goal;
-use super::lineage::Lineage;
 use super::rows::{RowReplay, RowWork};
 use crate::error::NodeError;
 use crate::member::group_rows::{Parts, copied, written};
-use crate::member::slot::splitting;
 use crate::runtime::Runtime;
 use bytes::Bytes;
 use parking_lot::Mutex;
-use rauk_cluster::replica::{Contents, Entry, EntryId, Limits, LogRecord, Replay, ReplayError, Restored, Step};
+use rauk_cluster::replica::{Contents, Entry, Limits, LogRecord, Replay, ReplayError, Restored, Step};
 use rauk_cluster::{Effect, Record, TxnTable};
 use rauk_kernel::{TxnRef, TxnState, Write};
 use rauk_log::RedoReader;
 use rauk_log::record::{Change, changes};
-use rauk_manage::group::GroupSplit;
 use rauk_types::row::sparse::read_sparse;
-use rauk_types::{GroupId, Groups, KeyDef, Layout, Position, RowView, TableId, TableSchema, TxnId};
+use rauk_types::{GroupId, KeyDef, Layout, Position, RowView, TableId, TableSchema, TxnId};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -52,88 +44,31 @@ type Wrong = String;
 /// A round's records, by group.
 struct Round {
     bytes: Vec<u8>,
-    records: Vec<Vec<Item>>,
-}
-
-/// What the log has of a group, in its order.
-enum Item {
-    /// Where the record stands in the round's bytes.
-    Record(Range<usize>),
-    /// The first record of an heir: from here on the partitions behind this are not the group's.
-    Heir(u16),
+    records: Vec<Vec<Range<usize>>>,
 }
 
 /// What a replay works on: the streams by group, the rows by partition.
 pub(super) struct Replaying {
-    groups: Groups,
-    lineage: Lineage,
+    pub layout: Layout,
     pub streams: Vec<Mutex<StreamReplay>>,
     pub rows: Vec<Mutex<RowReplay>>,
-    /// Heirs that the log did not have, and that were made of their parents' streams.
-    pub made: Mutex<BTreeSet<GroupId>>,
-    /// Groups that there were where the log begins, and those that it has a record of since.
-    begun: Mutex<BTreeSet<GroupId>>,
 }
 
 impl Replaying {
-    /// `before`: the groups that there were where the log begins.
-    pub fn new(lineage: &Lineage, before: u16, now: Duration, goal: impl Fn(GroupId) -> Option<Goal>) -> Replaying {
-        let (layout, groups) = (lineage.layout, lineage.groups());
-        let stream = |group| {
-            let mut stream = StreamReplay::new(lineage, group, now, goal(group));
-            let heirs = lineage.heirs().filter(|(heir, split)| heir.0 < before && split.parent == group);
-            stream.held.end = heirs.map(|(_, split)| split.at).fold(stream.held.end, u16::min);
-            Mutex::new(stream)
-        };
+    pub fn new(layout: Layout, now: Duration, goal: impl Fn(GroupId) -> Option<Goal>) -> Replaying {
+        let stream = |group| Mutex::new(StreamReplay::new(layout, group, now, goal(group)));
         let rows = |partition| Mutex::new(RowReplay::new(layout, partition));
         Replaying {
-            streams: groups.all().map(stream).collect(),
+            layout,
+            streams: layout.groups().map(GroupId).map(stream).collect(),
             rows: layout.partitions().map(rows).collect(),
-            groups,
-            lineage: lineage.clone(),
-            made: Mutex::default(),
-            begun: Mutex::new((0..before).map(GroupId).collect()),
         }
     }
 
-    /// Heirs that the log does not have are made of what their parents' streams have come to. Where a stream lacks the
-    /// last entry before the split, nothing of the group and its heir counts; where it is past that, nothing of the heir.
-    fn make_heirs(&self, ended: &[Mutex<Option<Ended>>]) -> Result<(), Wrong> {
-        for (heir, GroupSplit { parent, end, .. }) in self.lineage.heirs() {
-            let (mut of_heir, mut of_parent) = (ended[usize::from(heir.0)].lock(), ended[usize::from(parent.0)].lock());
-            let (Some(of_heir), Some(of_parent)) = (of_heir.as_mut(), of_parent.as_mut()) else {
-                return Err("a recovery job is still running".into());
-            };
-            if of_heir.restored.is_some() {
-                continue;
-            }
-            let nothing =
-                || Restored { contents: Contents::Partial, history: Vec::new(), ..splitting::heir(EntryId::default()) };
-            let restored = of_parent.restored.get_or_insert_with(nothing);
-            let last = restored.last();
-            if restored.contents == Contents::Whole && last.view == end.view && last.position >= end.position {
-                of_heir.table = of_parent.table.heir(end.position);
-                of_heir.restored = Some(splitting::heir(*end));
-                self.made.lock().insert(heir);
-                continue;
-            }
-            of_heir.restored = Some(nothing());
-            // One that has got what came later before it heard of the split keeps the parent.
-            if last.view <= end.view {
-                restored.contents = Contents::Partial;
-                of_parent.pending.clear();
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives the partitions what the streams have come to, a parent's before its heirs': what these write may rest on
-    /// it.
-    fn hand_out(&self) {
-        for stream in &self.streams {
-            for (partition, work) in stream.lock().take_work() {
-                self.rows[usize::from(partition)].lock().push(work);
-            }
+    /// Gives the partitions of a group what its stream has come to.
+    fn hand_out(&self, work: Vec<(u16, RowWork)>) {
+        for (partition, work) in work {
+            self.rows[usize::from(partition)].lock().push(work);
         }
     }
 }
@@ -147,24 +82,18 @@ pub(super) fn redo(
 ) -> Result<(), NodeError> {
     shared.progress.enter(RecoveryStep::RedoLog);
     loop {
-        let (round, ended) = read_round(reader, replaying)?;
+        let (round, ended) = read_round(reader, replaying.streams.len())?;
         let streams = replaying.clone();
         for_each(streams.streams.len(), runtime, shared, move |shared, group| {
             let mut stream = streams.streams[group].lock();
-            for item in &round.records[group] {
-                let done = match item {
-                    Item::Record(range) => stream.record(&round.bytes[range.clone()]),
-                    Item::Heir(at) => {
-                        stream.held.end = stream.held.end.min(*at);
-                        Ok(())
-                    }
-                };
+            for range in &round.records[group] {
+                let done = stream.record(&round.bytes[range.clone()]);
                 done.map_err(|what| broken(&format!("group {group}: {what}")))?;
             }
             shared.rows.fetch_add(round.records[group].len() as u64, Ordering::Relaxed);
+            streams.hand_out(stream.take_work());
             Ok(())
         })?;
-        replaying.hand_out();
         take_in(runtime, shared, replaying)?;
         shared.fitting.check_available()?;
         let (done, all) = reader.progress();
@@ -199,18 +128,15 @@ pub(super) fn finish(
     for_each(streams.streams.len(), runtime, shared, move |_, group| {
         let end = streams.streams[group].lock().finish(&tables);
         let end = end.map_err(|what| broken(&format!("group {group}: {what}")))?;
+        streams.hand_out(streams.streams[group].lock().take_work());
         *results[group].lock() = Some(end);
         Ok(())
     })?;
-    replaying.hand_out();
     take_in(runtime, shared, replaying)?;
-    if streams_go_on(replaying) {
-        replaying.make_heirs(&ended).map_err(|what| broken(&what))?;
-    }
     shared.progress.enter(RecoveryStep::Indexes);
     let (rows, results) = (replaying.clone(), ended.clone());
     for_each_partition(runtime, shared, move |shared, number| {
-        let group = usize::from(rows.groups.group_of(number as u16).0);
+        let group = usize::from(rows.layout.group_of(number as u16).0);
         let (is_empty, pending) = match &*results[group].lock() {
             Some(end) => (end.is_empty(), end.pending.clone()),
             None => return Err(broken("a recovery job is still running")),
@@ -224,15 +150,7 @@ pub(super) fn finish(
     ended.iter().map(|end| end.lock().take().ok_or_else(still_running)).collect()
 }
 
-/// Whether no stream goes back to a cut, which says itself what becomes of each group.
-fn streams_go_on(replaying: &Replaying) -> bool {
-    replaying.streams.iter().all(|stream| stream.lock().goal.is_none())
-}
-
-fn read_round(reader: &mut RedoReader, replaying: &Replaying) -> Result<(Round, bool), NodeError> {
-    let (groups, most) = (replaying.streams.len(), replaying.rows.len());
-    let goes_back = !streams_go_on(replaying);
-    let mut begun = replaying.begun.lock();
+fn read_round(reader: &mut RedoReader, groups: usize) -> Result<(Round, bool), NodeError> {
     let mut round = Round { bytes: Vec::new(), records: (0..groups).map(|_| Vec::new()).collect() };
     while round.bytes.len() < ROUND_BYTES {
         let Some(entry) = reader.next()? else { return Ok((round, true)) };
@@ -240,20 +158,11 @@ fn read_round(reader: &mut RedoReader, replaying: &Replaying) -> Result<(Round, 
             let at = entry.start.0;
             match change.map_err(|e| broken(&format!("redo record at position {at}: {e}")))? {
                 Change::Stream { group, bytes } => {
-                    let list = match round.records.get_mut(usize::from(group.0)) {
-                        Some(list) => list,
-                        // It was split off after the cut that the cluster has gone back to.
-                        None if goes_back && usize::from(group.0) < most => continue,
-                        None => return Err(broken(&format!("group {} in the redo log", group.0))),
-                    };
+                    let list = round.records.get_mut(usize::from(group.0));
+                    let list = list.ok_or_else(|| broken(&format!("group {} in the redo log", group.0)))?;
                     let start = round.bytes.len();
                     round.bytes.extend_from_slice(bytes);
-                    list.push(Item::Record(start..round.bytes.len()));
-                    if begun.insert(group)
-                        && let Some((_, split)) = replaying.lineage.heirs().find(|(heir, _)| *heir == group)
-                    {
-                        round.records[usize::from(split.parent.0)].push(Item::Heir(split.at));
-                    }
+                    list.push(start..round.bytes.len());
                 }
                 // Counters are the control plane's.
                 Change::Counter { .. } => {}
@@ -270,14 +179,7 @@ fn read_round(reader: &mut RedoReader, replaying: &Replaying) -> Result<(Round, 
 /// One group's stream so far.
 pub(super) struct StreamReplay {
     layout: Layout,
-    /// Partitions that entries and copies may be of: those that the group had when it began.
-    reach: Range<u16>,
-    /// Its partitions, as far as the stream has come.
-    held: Range<u16>,
-    /// Where it was split, in order: the heir's first partition, the last entry before.
-    splits: Vec<(u16, EntryId)>,
-    /// Up to here the table has heard by the last of them that it is stable.
-    heard: Position,
+    group: GroupId,
     replay: Replay,
     table: TxnTable,
     now: Duration,
@@ -328,14 +230,10 @@ impl Ended {
 }
 
 impl StreamReplay {
-    fn new(lineage: &Lineage, group: GroupId, now: Duration, goal: Option<Goal>) -> StreamReplay {
-        let reach = lineage.reach(group);
+    fn new(layout: Layout, group: GroupId, now: Duration, goal: Option<Goal>) -> StreamReplay {
         StreamReplay {
-            layout: lineage.layout,
-            held: reach.clone(),
-            reach,
-            splits: lineage.splits_of(group),
-            heard: Position(0),
+            layout,
+            group,
             replay: Replay::new(Limits::default().kept_bytes),
             table: TxnTable::default(),
             now,
@@ -375,7 +273,6 @@ impl StreamReplay {
             self.step(step)?;
         }
         self.steps = steps;
-        self.hear_splits()?;
         match pushed {
             Ok(()) => {}
             Err(gap @ ReplayError::Gap { .. }) => return self.on_gap(gap.to_string()),
@@ -408,8 +305,7 @@ impl StreamReplay {
         match step {
             Step::State { state } => self.take_state(&state)?,
             Step::Reset { state } => {
-                self.narrow();
-                self.work.extend(self.held.clone().map(|partition| (partition, RowWork::Clear)));
+                self.work.extend(self.layout.partitions_of(self.group).map(|partition| (partition, RowWork::Clear)));
                 self.headless = false;
                 self.take_state(&state)?;
             }
@@ -420,39 +316,15 @@ impl StreamReplay {
             Step::Cut { after } => self.table.on_cut(after, &mut self.effects),
             Step::Stable { upto } => self.table.on_stable(upto, &mut self.effects),
             Step::Install { rows } => {
-                let partition = copied(self.reach.clone(), &rows)?;
+                let partition = copied(self.layout, self.group, &rows)?;
                 self.work.push((partition, RowWork::Install { rows }));
             }
         }
         self.commit()
     }
 
-    /// The partitions of an heir are not the group's any more when the stream has the last entry before the split; or when
-    /// the heir has begun, also where the stream lacks that entry ([`Item::Heir`]).
-    fn narrow(&mut self) {
-        let last = self.replay.last();
-        let passed = self.splits.iter().filter(|(_, end)| has_passed(last, *end));
-        self.held.end = passed.map(|(at, _)| *at).fold(self.held.end, u16::min);
-    }
-
-    /// What the control plane says to be stable is stable, whatever the log says of it: everything up to the last entry
-    /// before a split. An heir's entries rest on that.
-    fn hear_splits(&mut self) -> Result<(), Wrong> {
-        self.narrow();
-        let last = self.replay.last();
-        let ends = self.splits.iter().rev().map(|(_, end)| *end);
-        let Some(end) = ends.into_iter().find(|end| has_passed(last, *end)) else { return Ok(()) };
-        if self.heard < end.position && self.replay.is_whole() {
-            self.heard = end.position;
-            self.table.on_stable(end.position, &mut self.effects);
-            self.commit()?;
-        }
-        Ok(())
-    }
-
     fn take_state(&mut self, state: &Bytes) -> Result<(), Wrong> {
         self.table = TxnTable::decode(state, self.now).ok_or("the state of its transactions is none")?;
-        self.heard = Position(0);
         Ok(())
     }
 
@@ -464,7 +336,7 @@ impl StreamReplay {
                     continue;
                 }
                 for writes in writes {
-                    let parts = written(self.layout, self.reach.clone(), &writes);
+                    let parts = written(self.layout, self.group, &writes);
                     for partition in parts.map_err(|what| format!("transaction {}: {what}", txn.0))? {
                         self.work.push((partition, RowWork::Restore { txn, time, writes: writes.clone() }));
                     }
@@ -479,13 +351,11 @@ impl StreamReplay {
         if let Some(goal) = self.goal {
             return self.go_back(goal);
         }
-        let last = self.replay.last().position;
-        let mut restored = self.replay.finish();
+        let replay = std::mem::replace(&mut self.replay, Replay::new(0));
+        let last = replay.last().position;
+        let mut restored = replay.finish();
         if let Some(restored) = restored.as_mut().filter(|_| self.headless || self.hole.is_some()) {
             restored.contents = Contents::Partial;
-        }
-        if let Some(restored) = &mut restored {
-            restored.stable = restored.stable.max(self.heard);
         }
         let mut pending = Vec::new();
         if restored.as_ref().is_none_or(|restored| restored.contents == Contents::Whole) {
@@ -498,14 +368,8 @@ impl StreamReplay {
                     Effect::Chunk { txn, number, writes, .. } => (txn, number, writes, None),
                     _ => continue,
                 };
-                let parts = written(self.layout, self.reach.clone(), &writes);
-                let mut parts = parts.map_err(|what| format!("transaction {}, which is not decided: {what}", txn.0))?;
-                // What was open in an heir's partitions was void when that began.
-                let had_rows = !parts.is_empty();
-                parts.retain(|partition| self.held.contains(partition));
-                if had_rows && parts.is_empty() {
-                    continue;
-                }
+                let parts = written(self.layout, self.group, &writes);
+                let parts = parts.map_err(|what| format!("transaction {}, which is not decided: {what}", txn.0))?;
                 let adopted = txns.entry(txn).or_insert_with(|| TxnRef::new(txn)).clone();
                 if let Some(least) = least {
                     adopted.status.set(TxnState::Prepared(least));
@@ -606,11 +470,6 @@ impl StreamReplay {
         }
         Ok(proven)
     }
-}
-
-/// Whether a stream whose last entry is this has an entry that is stable.
-fn has_passed(last: EntryId, end: EntryId) -> bool {
-    last.view >= end.view && last.position >= end.position
 }
 
 fn decode(entry: &Entry) -> Result<Record, Wrong> {

@@ -32,8 +32,8 @@ pub struct Options {
     pub rows: u64,
     pub against: Vec<Peer>,
     pub partitions: u16,
-    /// Replication groups of each cluster, for ever; 0: one a partition. `None`: as nodes come.
-    pub groups: Option<u16>,
+    /// Replication groups of each cluster; 0: one a partition.
+    pub groups: u16,
     /// Data nodes of each cluster of `scale` and `failures`, ascending; empty: as each has it by default.
     nodes: Vec<usize>,
     pub warehouses: u32,
@@ -102,10 +102,7 @@ pub fn command() -> Command {
                 .default_value("galera"),
         )
         .arg(number("partitions", "Partitions of each cluster", 1..=256, "16"))
-        .arg(
-            text("groups", "N", "Replication groups of each cluster; 0: one a partition [default: two a data node]")
-                .value_parser(value_parser!(u16).range(0..=256)),
-        )
+        .arg(number("groups", "Replication groups of each cluster; 0: one a partition", 0..=256, "0"))
         .arg(
             text("nodes", "LIST", "Data nodes of each cluster of scale [default: 2,4,8] and of failures [default: 3]")
                 .value_delimiter(',')
@@ -159,7 +156,7 @@ pub fn options(arguments: &ArgMatches) -> Result<Options, String> {
         rows: number("rows"),
         against,
         partitions: number("partitions") as u16,
-        groups: arguments.get_one("groups").copied(),
+        groups: number("groups") as u16,
         nodes,
         warehouses: number("warehouses") as u32,
         grows: arguments.get_one::<String>("load").is_some_and(|load| load == "grows"),

@@ -37,13 +37,13 @@ pub struct Plan {
     pub roles: Vec<&'static str>,
     pub replicas: u8,
     pub partitions: u16,
-    /// For ever; 0: one a partition. `None`: as nodes come.
-    pub groups: Option<u16>,
+    /// 0: one a partition.
+    pub groups: u16,
 }
 
 impl Plan {
     /// So many nodes with data that all serve SQL. The first three decide in the manage group; beside only two of them a third does nothing else, so that there is a majority without either.
-    pub fn of(data_nodes: usize, replicas: u8, partitions: u16, groups: Option<u16>) -> Plan {
+    pub fn of(data_nodes: usize, replicas: u8, partitions: u16, groups: u16) -> Plan {
         let mut roles: Vec<&str> = (0..data_nodes).map(|at| if at < 3 { ALL_ROLES } else { NO_MANAGE }).collect();
         if data_nodes == 2 {
             roles.push(MANAGE);
@@ -206,10 +206,7 @@ impl Cluster {
             }
         }
         if members.is_empty() {
-            command.args(["--replicas", &plan.replicas.to_string()]);
-            if let Some(groups) = plan.groups {
-                command.args(["--groups", &groups.to_string()]);
-            }
+            command.args(["--replicas", &plan.replicas.to_string(), "--groups", &plan.groups.to_string()]);
         } else {
             command.args(["--join", &members.join(",")]).arg("--cluster-secret-file").arg(&self.secret);
         }
@@ -446,9 +443,9 @@ mod tests {
 
     #[test]
     fn a_majority_without_any_one_node() {
-        assert_eq!(Plan::of(1, 1, 8, None).roles, [ALL_ROLES]);
-        assert_eq!(Plan::of(2, 2, 8, None).roles, [ALL_ROLES, ALL_ROLES, MANAGE]);
-        assert_eq!(Plan::of(4, 2, 8, None).roles, [ALL_ROLES, ALL_ROLES, ALL_ROLES, NO_MANAGE]);
+        assert_eq!(Plan::of(1, 1, 8, 0).roles, [ALL_ROLES]);
+        assert_eq!(Plan::of(2, 2, 8, 0).roles, [ALL_ROLES, ALL_ROLES, MANAGE]);
+        assert_eq!(Plan::of(4, 2, 8, 0).roles, [ALL_ROLES, ALL_ROLES, ALL_ROLES, NO_MANAGE]);
     }
 
     #[test]

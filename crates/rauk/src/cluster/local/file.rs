@@ -15,7 +15,7 @@ pub struct ClusterFile {
     pub dir: PathBuf,
     pub replicas: u8,
     pub partitions: u16,
-    /// Replication groups, for ever; 0: as many as partitions. `None`: one to begin with, and more as nodes come.
+    /// Replication groups; `None`: as many as partitions.
     #[serde(default)]
     pub groups: Option<u16>,
     /// Flags of `rauk start` that all nodes have.

@@ -67,10 +67,7 @@ pub fn command() -> Command {
                         .default_value("2"),
                 )
                 .arg(number("partitions", "Partitions [default: two a data node, at least 8]"))
-                .arg(number(
-                    "groups",
-                    "Replication groups of these, for ever; 0: one a partition [default: more as nodes come]",
-                ))
+                .arg(number("groups", "Replication groups of these [default: one a partition]"))
                 .arg(
                     Arg::new("memory")
                         .long("memory-limit")

@@ -71,7 +71,7 @@ impl Wish {
             manage: number("manage").unwrap_or(0),
             replicas: *arguments.get_one::<u8>("replicas").expect("has a default"),
             partitions: number("partitions").filter(|n| *n > 0),
-            groups: number("groups"),
+            groups: number("groups").filter(|n| *n > 0),
             flags,
             named: OF_LAYOUT.into_iter().chain(others).filter(given).collect(),
         };
@@ -286,10 +286,8 @@ fn command(cluster: &ClusterFile, entry: &NodeEntry) -> Result<Command, String> 
     let members: Vec<String> = members.map(|n| format!("127.0.0.1:{}", n.ports.cluster)).collect();
     match members.is_empty() {
         true => {
-            if let Some(groups) = cluster.groups {
-                command.args(["--groups", &groups.to_string()]);
-            }
-            command.args(["--replicas", &cluster.replicas.to_string()])
+            let groups = cluster.groups.unwrap_or(0).to_string();
+            command.args(["--replicas", &cluster.replicas.to_string(), "--groups", &groups])
         }
         false => command.args(["--join", &members.join(",")]),
     };

@@ -62,7 +62,6 @@ mod tests {
                 name: "sim".to_string(),
                 partitions: 1,
                 groups: None,
-                grows: false,
                 replicas: 1,
                 durability: ClusterDurability::Fsync,
                 replace_after: DEFAULT_REPLACE_AFTER,

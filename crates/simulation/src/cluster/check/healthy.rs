@@ -18,11 +18,11 @@ pub fn check(group: &Group, nodes: usize) -> Verdict {
     let config = group.config.as_ref().ok_or("there is no cluster yet")?;
     let data: BTreeSet<NodeId> =
         present.iter().filter(|(_, state)| state.roles.contains(&RoleKind::Data)).map(|(node, _)| **node).collect();
-    if group.groups().is_none_or(|groups| groups.len() != group.replication_groups.len()) {
+    if group.replication_groups.len() != config.layout().groups().len() {
         return Err(format!("there are {} groups", group.replication_groups.len()));
     }
     for (number, state) in group.replication_groups.iter().enumerate() {
-        let everywhere = number == usize::from(config.layout().group_everywhere().0);
+        let everywhere = number + 1 == group.replication_groups.len();
         let wanted = if everywhere { data.len() } else { data.len().min(config.replicas.into()) };
         let placed: BTreeSet<NodeId> = state.placed.iter().copied().collect();
         let in_sync: BTreeSet<NodeId> = state.in_sync.iter().map(|member| member.node).collect();
@@ -59,7 +59,6 @@ mod tests {
             name: "sim".to_string(),
             partitions: 1,
             groups: None,
-            grows: false,
             replicas: 2,
             durability: ClusterDurability::Fsync,
             replace_after: DEFAULT_REPLACE_AFTER,
@@ -80,7 +79,6 @@ mod tests {
                 whole: Vec::new(),
                 recovery: 0,
                 directory: Default::default(),
-                groups: None,
             });
         }
         for (index, command) in commands.iter().enumerate() {
@@ -100,7 +98,6 @@ mod tests {
                 former: None,
                 leaving: Vec::new(),
                 doubtful: Vec::new(),
-                dividing: None,
             };
         }
         group

@@ -80,7 +80,6 @@ mod tests {
             name: "sim".to_string(),
             partitions: 1,
             groups: None,
-            grows: false,
             replicas: 1,
             durability: ClusterDurability::Fsync,
             replace_after: 60,

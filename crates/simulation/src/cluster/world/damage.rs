@@ -112,8 +112,7 @@ impl World {
             };
             let Some((Role::Primary, stable, _)) = state.primary.and_then(replica) else { return false };
             let all = |member: &Member| replica(*member).is_some_and(|(_, _, last)| last >= stable);
-            // A group that was split off since is in no copy.
-            let Some((then, end)) = copy.ends.get(group).copied() else { return false };
+            let (then, end) = copy.ends[group];
             let other = |member: &Member| {
                 *member != copy.process && replica(*member).is_some_and(|(_, stable, _)| stable > end)
             };

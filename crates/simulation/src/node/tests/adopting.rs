@@ -9,7 +9,6 @@ use rauk_manage::group::{
 };
 use rauk_node::Runtime;
 use rauk_node::recovery::adopt;
-use rauk_node::recovery::member::lineage::Lineage;
 use rauk_node::recovery::member::{Back, MemberGroup, open_member};
 use rauk_types::{NodeId, TableId, Timestamp};
 use std::collections::BTreeSet;
@@ -70,7 +69,6 @@ impl Adopting {
                     name: "test".into(),
                     partitions: surveyed.partitions,
                     groups: None,
-                    grows: false,
                     replicas: 2,
                     durability: self.durability,
                     replace_after: DEFAULT_REPLACE_AFTER,
@@ -83,14 +81,13 @@ impl Adopting {
             }
         };
         let cluster = group.config.as_ref().expect("it was made");
-        let lineage = Lineage::of(group).expect("it was made");
         let layout = cluster.layout();
         let tables: Vec<_> = group.catalog.tables().cloned().collect();
         let back = Back { node: NodeId(1), recovery: &group.recovery, keeps_later: false };
         adopt::convert(config, &disk, runtime, layout, &tables, &back, &|_| {})?;
         let superblocks = Arc::new(Superblocks::load(&disk)?);
         let id = DatabaseId(cluster.id);
-        let mut parts = open_member(config, superblocks, runtime, id, &lineage, &tables, back, &|_| {})?;
+        let mut parts = open_member(config, superblocks, runtime, id, layout, &tables, back, &|_| {})?;
         parts.manifest.store(&parts.superblocks)?;
         adopt::give_up_catalog(&parts.superblocks)?;
         let is_held = |held: &MemberGroup| held.is_held(&group.recovery) && held.hole.is_none();

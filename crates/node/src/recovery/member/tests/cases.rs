@@ -1,6 +1,5 @@
 //! Single cases: whose directory it is, and logs that cannot be.
 
-use super::super::lineage::Lineage;
 use super::super::{Back, open_member};
 use super::streams::*;
 use crate::error::NodeError;
@@ -29,8 +28,7 @@ fn a_directory_belongs_to_one_cluster() {
     drop(reopen(&disk, &TABLES).unwrap());
     let runtime = Threads::with_fatal(|reason| panic!("{reason}")).unwrap();
     let open = |cluster, layout| {
-        let lineage = Lineage { layout, splits: Vec::new() };
-        text(open_member(&config(), loaded(&disk), &*runtime, cluster, &lineage, &[], nowhere(), &|_| {}))
+        text(open_member(&config(), loaded(&disk), &*runtime, cluster, layout, &[], nowhere(), &|_| {}))
     };
     let other = open(DatabaseId([9; 16]), layout());
     assert!(other.contains(&"07".repeat(16)) && other.contains(&"09".repeat(16)), "{other}");
@@ -194,7 +192,7 @@ fn a_copy_does_not_take_the_cut_away() {
         for _ in 0..2 {
             let back = Back { node: NodeId(1), recovery: &recovery, keeps_later: false };
             let (found, config) = (loaded(&world.disk), config());
-            let parts = open_member(&config, found, &*runtime, CLUSTER, &lineage(), &tables, back, &|_| {}).unwrap();
+            let parts = open_member(&config, found, &*runtime, CLUSTER, layout(), &tables, back, &|_| {}).unwrap();
             let found = &parts.groups[0];
             assert!(found.is_held(&recovery), "{:?}", found.restored);
             parts.partitions.iter().for_each(rauk_kernel::Partition::validate);

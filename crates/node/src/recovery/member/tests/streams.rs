@@ -1,7 +1,6 @@
 //! A node's log, and for each of its groups a primary elsewhere that goes along: what the node logs is what such a
 //! primary's follower logs. The first group has two partitions.
 
-use super::super::lineage::Lineage;
 use super::super::{Back, MemberGroup, MemberParts, open_member};
 use crate::database::Config;
 use crate::error::NodeError;
@@ -47,14 +46,9 @@ pub fn layout() -> Layout {
     Layout::new(SPREAD, GROUPS - 1).unwrap()
 }
 
-/// No group has split.
-pub fn lineage() -> Lineage {
-    Lineage { layout: layout(), splits: Vec::new() }
-}
-
 /// Where a row of a group is.
 pub fn partition_of(group: usize, id: i64) -> u16 {
-    let all = lineage().groups().partitions_of(GroupId(group as u16));
+    let all = layout().partitions_of(GroupId(group as u16));
     all.start + id as u16 % all.len() as u16
 }
 
@@ -103,7 +97,7 @@ pub fn loaded(disk: &Arc<dyn Disk>) -> Arc<Superblocks> {
 pub fn reopen(disk: &Arc<dyn Disk>, tables: &[TableId]) -> Result<MemberParts, NodeError> {
     let runtime = Threads::with_fatal(|reason| panic!("{reason}")).unwrap();
     let tables: Vec<_> = tables.iter().map(|t| schema(*t)).collect();
-    open_member(&config(), loaded(disk), &*runtime, CLUSTER, &lineage(), &tables, nowhere(), &|_| {})
+    open_member(&config(), loaded(disk), &*runtime, CLUSTER, layout(), &tables, nowhere(), &|_| {})
 }
 
 /// Committed rows of a table: bytes, with their times.
@@ -155,7 +149,7 @@ impl Stream {
         };
         Stream {
             number,
-            partitions: lineage().groups().partitions_of(GroupId(number)).map(partition).collect(),
+            partitions: layout().partitions_of(GroupId(number)).map(partition).collect(),
             table: TxnTable::default(),
             txns: BTreeMap::new(),
             held: BTreeMap::new(),
@@ -480,7 +474,7 @@ impl World {
     pub fn check(&mut self, parts: &mut MemberParts, tables: &[TableId]) {
         parts.partitions.iter().for_each(Partition::validate);
         for (stream, found) in self.streams.iter().zip(&mut parts.groups) {
-            let all = lineage().groups().partitions_of(found.group);
+            let all = layout().partitions_of(found.group);
             let partitions = &mut parts.partitions[usize::from(all.start)..usize::from(all.end)];
             match stream.whole {
                 true => {
